@@ -151,7 +151,7 @@ def carry_out(attack: Attack, template: Path, expected: dict[str, bytes]) -> str
         ended = [process.communicate(timeout=LIMIT_S)[1] for process in processes]
         for process, errors in zip(processes, ended, strict=True):
             if process.returncode not in (0, -signal.SIGKILL):
-                refused = attack.command == "sweep" and "no other sweep is under way" in errors
+                refused = attack.command == "sweep" and "no other sweep is running" in errors
                 if not refused:
                     return f"a process that was not killed ended with {process.returncode}: {errors[-300:]}"
         page = folder / "outputs" / "report.html"

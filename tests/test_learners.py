@@ -63,8 +63,8 @@ def test_nobody_sends_anything_alone_and_all_samples_are_pooled(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("algo=fdskl", "dataset=ellipses", "learners=alone"), "not of clients with rows of their own"),
-        (("algo=falkon", *BATCH, "learners=alone"), "made of all clients' samples"),
+        (("algo=fdskl", "dataset=ellipses", "learners=alone"), "no clients that learn from their own rows"),
+        (("algo=falkon", *BATCH, "learners=alone"), "made from all clients' samples"),
         (("algo=pof_mkl", *DIABETES, "learners=alone", "save_model=true"), "save_model"),
     ],
 )

@@ -50,7 +50,7 @@ class WithLoss(Keys):
 
 
 def softmax(log_weights: Array) -> Array:
-    """exp(log_weights), normalised over the last axis."""
+    """Weights exp(log_weights), normalised over the last axis."""
     xp = namespace(log_weights)
     weights = xp.exp(log_weights - log_weights.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
@@ -66,13 +66,13 @@ def mixture_norm(weights: Array, theta: Array) -> Array:
     """|f|^2 of each client's f = sum_i w_i theta_i'z_i as a function of the combined kernel sum_i w_i kappa_i.
 
     That kernel's features are sqrt(w_i) z_i, so f has parameters sqrt(w_i) theta_i and |f|^2 = sum_i w_i |theta_i|^2.
-    The sum |sum_i w_i theta_i|^2 of coordinates of different feature spaces is not a norm of f: it changes with the
-    order in which a kernel's features are numbered.
+    |sum_i w_i theta_i|^2 adds coordinates of different feature spaces and is not a norm of f: it depends on the order
+    of a kernel's features.
 
     Parameters
     ----------
     weights : (R, K, N) or (R, 1, N)
-        Each client's weights, with sum 1.
+        Each client's weights, which sum to 1.
     theta : (R, N, P)
 
     Returns

@@ -1,4 +1,4 @@
-"""What random-feature Gaussian processes share: keys, sums over samples as a payload, posterior and evidence.
+"""Common code of random-feature Gaussian processes: keys, sums over samples as a payload, posterior and evidence.
 
 Lu, Karanikolas and Giannakis, Incremental Ensemble Gaussian Processes, IEEE TPAMI 45 (2023), arXiv 2110.06777: only
 the abstract was available. Llorente, Waxman and Djuric, Decentralized Online Ensembles of Gaussian Processes for
@@ -13,7 +13,7 @@ S + s2 I:
     theta | samples ~ N(A^-1 b, s2 A^-1),        y | x, samples ~ N(z'A^-1 b, s2 (1 + z'A^-1 z)),
     log p(samples) = -1/2 [n log(2 pi s2) + log det(A / s2) + (q - b'A^-1 b) / s2].
 
-The last one, the evidence, is the sum of the log densities of the samples one after another.
+The last line, the evidence, is the sum of the samples' log densities, each given the earlier samples.
 """
 
 from dataclasses import dataclass, replace
@@ -41,26 +41,26 @@ def lower_triangle(gram: Array) -> Array:
 
 
 def from_lower_triangle(packed: Array) -> Array:
-    """Lower triangular matrices from the rows that `lower_triangle` returned."""
+    """Lower triangular matrices from the values that `lower_triangle` returned."""
     return namespace(packed).tril(symmetric_matrix(packed))
 
 
 def symmetric_matrix(packed: Array) -> Array:
-    """Symmetric matrices from the rows that `lower_triangle` returned."""
+    """Symmetric matrices from the values that `lower_triangle` returned."""
     P = int(np.sqrt(2 * packed.shape[-1]))
     return namespace(packed).take(packed, _places(P)[1], axis=-1)
 
 
 @lru_cache(maxsize=8)
 def _places(P: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Place of each entry of `lower_triangle` in the matrix, and of each entry (P, P) of the matrix in those."""
+    """Place in the matrix of each entry of `lower_triangle`, and place in the triangle of each entry (P, P)."""
     rows, columns = np.tril_indices(P)
     low, high = np.sort(np.indices((P, P)), axis=0)
     return rows * P + columns, high * (high + 1) // 2 + low
 
 
 def sum_of_outer_products(samples: Array, share: Array) -> Array:
-    """Sum of share_k a a' over clients and their samples a, (R, K, N, r, m) and (K,): (R, N, m, m)."""
+    """Sum (R, N, m, m) of share_k a a' over clients and their samples a, from (R, K, N, r, m) and (K,)."""
     R, _, N, _, m = samples.shape
     rows = (np.sqrt(share)[:, None, None, None] * samples).swapaxes(1, 2).reshape(R, N, -1, m)
     return np.matmul(rows.swapaxes(2, 3), rows)
@@ -68,19 +68,19 @@ def sum_of_outer_products(samples: Array, share: Array) -> Array:
 
 @dataclass(frozen=True)
 class Moments(Summable):
-    """Every client's sum_b w_b z_i z_i' and sum_b w_b y_b z_i of each kernel, over the samples that it holds.
+    """Every client's sums sum_b w_b z_i z_i' and sum_b w_b y_b z_i of each kernel, over the samples that it holds.
 
-    On a wire it is dense, L = P (P + 1) / 2 + P scalars per kernel: the lower triangle row by row, and then the vector.
-    A simulation never forms the sums of one client, unless a condition needs them.
+    On a wire it is dense, with L = P (P + 1) / 2 + P scalars per kernel: the lower triangle row by row, then the
+    vector. A simulation does not compute the sums of single clients, unless a condition needs them.
 
     Parameters
     ----------
     bank : FeatureBank
     x : (R or 1, K, B, d)
     y, weight : (R or 1, K, B)
-        Weights are >= 0, and 0 in places without a sample.
+        Targets, and weights >= 0, which are 0 in empty places.
     chosen : (R, N) bool, or None
-        Kernels whose moments travel, the same for all clients; None for all.
+        Kernels whose moments are sent, the same for all clients; None for all.
     """
 
     bank: FeatureBank
@@ -92,7 +92,7 @@ class Moments(Summable):
     leading = {"chosen": "R"}  # noqa: RUF012
 
     def as_received(self, axes: Axes, width: int) -> "Moments":
-        """Unchanged: the samples stay, and only their sums travel."""
+        """The same payload after a check of its axes; only sums over the samples would be sent."""
         shape = self.bank.replicates, *self.x.shape[1:]
         require_leading(shape[:2], "RK", axes, "Moments")
         return super().as_received(axes, width)
@@ -109,16 +109,16 @@ class Moments(Summable):
         return PerClient(namespace(every).moveaxis(every, 0, 1), self._chosen_by_client())
 
     def tile_sums(self, share: Array) -> tuple[Array]:
-        """As `Summable.tile_sums`, of (R, N, L): the tiles are of samples, and a tile of clients has whole ones."""
+        """As `Summable.tile_sums`, (tiles, R, N, L), but over tiles of samples; a tile of clients has whole tiles."""
         x, y, weight = self.times(share)._samples()
         return (np.stack([self._sums(x[:, rows], y[:, rows], weight[:, rows]) for rows in tiles(x.shape[1])]),)
 
     def sums(self, share: Array) -> tuple[Array]:
-        """As `Summable.sums`; the bank goes through the tiles by itself."""
+        """As `Summable.sums`; the bank iterates over the tiles itself."""
         return (self.times(share)._sums_of_samples(),)
 
     def squared_norm(self) -> NDArray[np.float64]:
-        """Squared length of each client's sums, one client after another, because all at once may not fit in memory."""
+        """Squared norm of each client's sums, client by client, because all sums together may not fit in memory."""
 
         def of_client(*samples: Array) -> Array:
             return PerClient(self._sums_of_client(*samples)[:, None]).squared_norm()[:, 0]
@@ -126,19 +126,19 @@ class Moments(Summable):
         return of_each(of_client, self.x, self.y, self.weight).T
 
     def times(self, factor: Array) -> "Moments":
-        """Each client's sums times a factor >= 0, (K,) or (R, K): the samples' weights are multiplied."""
+        """Each client's sums times a factor >= 0, (K,) or (R, K), by which the samples' weights are multiplied."""
         return replace(self, weight=factor[..., None] * self.weight)
 
     def client(self, k: int) -> "Moments":
-        """The moments of client k alone."""
+        """The moments of only client k."""
         mine = slice(k, k + 1)
         return replace(self, x=self.x[:, mine], y=self.y[:, mine], weight=self.weight[:, mine])
 
     def low_rank_samples(self, rank: int) -> PerClient:
-        """Samples (R, K, N, rank, P + 1) whose outer products add up to those of (z, y), or to what is nearest.
+        """Samples (R, K, N, rank, P + 1) whose outer products sum to those of (z, y), or nearly so.
 
-        They belong to the largest eigenvalues of sum_b w_b (z, y) (z, y)'. No other matrix of this rank is as near in
-        any unitarily invariant norm (Eckart and Young). The last entry, the target's, is >= 0.
+        They are scaled eigenvectors of sum_b w_b (z, y) (z, y)' with the largest eigenvalues. No other matrix of this
+        rank is as close in any unitarily invariant norm (Eckart and Young). The last entry, the target, is >= 0.
         """
         R, P = self.bank.replicates, self.bank.width
         square = (self.weight * self.y**2).sum(axis=-1)  # (R or 1, K)
@@ -158,7 +158,7 @@ class Moments(Summable):
         return PerClient(samples if chosen is None else samples * chosen[..., None, None], chosen)
 
     def _chosen_by_client(self) -> NDArray[np.bool_] | None:
-        """Kernels that travel, (R, K, N), the same for every client; None for all."""
+        """Kernels whose moments are sent, (R, K, N), the same for every client; None for all."""
         if self.chosen is None:
             return None
         R, N = self.chosen.shape
@@ -172,29 +172,29 @@ class Moments(Summable):
         return self._sums(*self._samples())
 
     def _samples(self) -> list[Array]:
-        """x, y and weight with all samples of all clients along the second axis."""
+        """The arrays x, y and weight, with all samples of all clients along the second axis."""
         rows = self.x.shape[1] * self.x.shape[2]
         return [part.reshape(len(part), rows, *part.shape[3:]) for part in (self.x, self.y, self.weight)]
 
     def _sums(self, x: Array, y: Array, weight: Array) -> NDArray[np.float64]:
-        """Over these samples, (R, N, L)."""
+        """Sums over these samples, (R, N, L)."""
         gram, pull = self.bank.moments(x, y, weight, self.chosen)
         return namespace(gram).concatenate([lower_triangle(gram), pull], axis=-1)
 
 
 LEVELS = np.logspace(-6, 0, 25)
-"""Candidate noise levels, four per decade. Targets are scaled to numbers of about 1."""
+"""Candidate noise levels, four per decade, for targets that are scaled to about 1."""
 LEAST_NOISE = 1e-12
 """With less noise, a covariance loses all its digits to rounding in float64."""
 FIRST_LEVEL = 1e-2
-"""The noise level before there are more samples than features of a kernel, if the level is estimated."""
+"""Noise level until there are more samples than features of a kernel, if the level is estimated."""
 DIGITS = 6
-"""Digits of an evidence that are compared, because later ones are rounding; among equals the first level, or kernel, is
-taken."""
+"""Digits of the evidence that are compared, because later digits are rounding; of equal levels or kernels, the first is
+used."""
 ROUNDING = 1e-9
-"""Share of q by which rounding in double precision may make a result negative."""
+"""Share of q by which rounding errors in double precision may make a result negative."""
 GROWTH = 1.5
-"""Noise levels and active kernels are chosen again once the number of rounds has grown by this factor."""
+"""Noise levels and active kernels are chosen again when the number of rounds has grown by this factor."""
 
 
 class Posterior(NamedTuple):
@@ -227,7 +227,7 @@ class Prediction(NamedTuple):
     variance: Array
 
     def log_density(self, y: Array) -> Array:
-        """Log density of y (K,), (R, K, N)."""
+        """Log density of y (K,) under each kernel, (R, K, N)."""
         log = namespace(self.mean).log
         return -0.5 * (log(2 * np.pi * self.variance) + (y[:, None] - self.mean) ** 2 / self.variance)
 
@@ -253,14 +253,14 @@ class GaussianProcesses(Keys):
 
     flush: int | None = key(
         1,
-        "Rounds from one message of a party to its next. None sends messages after 1, 2, 4, 8, ... rounds: more "
+        "Number of rounds between two messages of a party. None sends messages after 1, 2, 4, 8, ... rounds: more "
         "often early, when each sample counts most.",
         least=1,
         must="an integer >= 1, or null for after 1, 2, 4, 8, ... rounds",
     )
     noise: float | None = key(
         None,
-        "Variance s2 of a target's noise. None estimates it: for each kernel the level with the largest evidence, "
+        "Variance s2 of a target's noise. None uses, for each kernel, the level with the largest evidence, "
         "which is needed for intervals with the right coverage. The estimation starts as soon as there are more "
         "samples than features of a kernel; fewer samples can be fitted without noise.",
         least=LEAST_NOISE,
@@ -268,24 +268,24 @@ class GaussianProcesses(Keys):
     )
     forget: float = key(
         1.0,
-        "Factor that multiplies the sums over samples in each round, for functions that drift; 1 forgets nothing.",
+        "Factor of the sums over samples in each round, for drifting functions; 1 forgets nothing.",
         above=0,
         most=1,
     )
     personal: bool = key(
         False,
-        "Whether each party weighs kernels by how well they have predicted its own samples. Otherwise all parties "
-        "weigh them by the evidence of all samples, which needs no message and less time.",
+        "Whether each party weights kernels by how well they have predicted its own samples. Otherwise all parties "
+        "weight them by the evidence of all samples, which needs no message and less time.",
     )
     lam: float = key(
         1e-3,
-        "Regularisation lambda of the losses and regrets that the run reports. Learning does not use it: s2 "
+        "Regularisation lambda of the losses and regrets that the run reports. Learning does not use it, because s2 "
         "regularises there.",
         least=0,
     )
 
     def needs(self, dictionary: Dictionary, problem: Problem) -> int:
-        """Least memory of a replicate in bytes: sums and factors of all kernels, before a round and after it."""
+        """Least memory of a replicate in bytes, for the sums and factors of all kernels before and after a round."""
         P = dictionary.D * (1 if dictionary.map == "cosine" else 2)
         return 4 * 8 * dictionary.N * P**2
 
@@ -296,16 +296,16 @@ class GaussianProcesses(Keys):
         return (t + 1) & t == 0 if self.flush is None else (t + 1) % self.flush == 0
 
     def decides_in_round(self, t: int, last: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Whether a choice that was last made in rounds `last` (-1 for never) is made again in round t.
+        """Whether a choice that was last made in rounds `last` (-1 if never) is made again in round t.
 
-        It is, once the number of rounds has grown by the factor `GROWTH`, or after as many rounds as forgetting takes.
+        It is made again when the number of rounds has grown by `GROWTH`, or after 1 / (1 - forget) rounds.
         """
         forgotten = self.forget < 1 and t - last >= 1 / (1 - min(self.forget, 1 - 1e-12))
         return forgotten | (t + 1 >= GROWTH * (last + 1))
 
 
 def posterior(common: Common, gram: Array, pull: Array, totals: Array, noise: Array) -> Posterior:
-    """Posterior of the kernels from S (R, ..., N, P, P), b (R, ..., N, P), n and q (R, ..., 2) and s2 (R, ..., N)."""
+    """The kernels' posterior from S (R, ..., N, P, P), b (R, ..., N, P), n and q (R, ..., 2) and s2 (R, ..., N)."""
     flat = len(noise), -1
     one_by_one = (part.reshape(*flat, *part.shape[noise.ndim :]) for part in (gram, pull, noise))
     solved = common.bank.posterior(*one_by_one)
@@ -324,11 +324,11 @@ def sums(totals: Array) -> tuple[Array, Array]:
 
 
 def most_evident(gram: Array, pull: Array, totals: Array) -> NDArray[np.float64]:
-    """The noise level with the largest evidence for each kernel, (R, ..., N); arguments as for `posterior`.
+    """The noise level with the largest evidence for each kernel, (R, ..., N); arguments as in `posterior`.
 
-    With no more samples than features it is the first level. Sums that were rounded, or have privacy noise, can have
-    negative eigenvalues of S, or leave q - b'A^-1 b negative: levels at which that happens are not used. If it happens
-    at every level, s2 is twice the size of the most negative eigenvalue, or the largest level.
+    If there are not more samples than features, it is `FIRST_LEVEL`. Rounding or privacy noise can make eigenvalues of
+    S or q - b'A^-1 b negative; levels at which this shows are not used. If it shows at every level, s2 is twice the
+    size of the most negative eigenvalue, or the largest level if that is larger.
     """
     xp = namespace(gram)
     values, vectors = eigh(gram)
@@ -348,7 +348,7 @@ def most_evident(gram: Array, pull: Array, totals: Array) -> NDArray[np.float64]
 
 
 def most_evident_kernels(evidence: Array, active: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
-    """The `count` active kernels (R, N) with the largest evidence; among equals the first."""
+    """The `count` active kernels (R, N) with the largest evidence; of equal kernels, the first."""
     known = np.where(active, np.round(evidence, DIGITS), -np.inf)
     order = np.argsort(-known, axis=-1, kind="stable")
     kept = np.zeros(active.shape, np.bool_)
@@ -357,5 +357,5 @@ def most_evident_kernels(evidence: Array, active: NDArray[np.bool_], count: int)
 
 
 def weights_of_active(log_w: Array, active: NDArray[np.bool_]) -> Array:
-    """exp(log_w), normalised over the active kernels, 0 for the others."""
+    """Weights exp(log_w), normalised over the active kernels, and 0 for the others."""
     return softmax(namespace(log_w).where(active, log_w, -np.inf))

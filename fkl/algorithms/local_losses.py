@@ -1,6 +1,6 @@
-"""A client's loss of each kernel, and its gradient, at points that the client reaches from the server's theta.
+"""A client's loss for each kernel, and its gradient, at points that the client reaches from the server's theta.
 
-Both classes have the same functions. Points are arrays that add up and can be multiplied by numbers, so a method's
+Both classes have the same functions. Points are arrays that can be added and multiplied by numbers, so a method's
 equations are the same for one sample and for all samples of a client.
 """
 
@@ -22,11 +22,11 @@ from fkl.wire.payloads import FeatureGradients, PerClient
 
 @dataclass
 class LossOfSample:
-    """l(theta'z, y) + lam |theta|^2 of each kernel, at a client's sample of the round.
+    """The loss l(theta'z, y) + lam |theta|^2 of each kernel, on a client's sample of the round.
 
-    A point is a combination a theta + b z + c v of the server's theta, of the sample's features z, and of a vector v of
-    the client's own. It is stored as (a, b, c), because gradients at such points are again such combinations. Products
-    of vectors follow from those of theta, z and v, so the features of all clients are in memory only if there is a v.
+    A point is a combination a theta + b z + c v of the server's theta, the sample's features z, and a client's own
+    vector v. It is stored as (a, b, c), because gradients at such points are again such combinations. Products of
+    vectors follow from those of theta, z and v, so the features of all clients are in memory only if there is a v.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class LossOfSample:
     loss : PointwiseLoss
         l.
     own : (R, K, N, P) or None
-        v.
+        The client's own vector v.
     """
 
     common: Common
@@ -63,7 +63,7 @@ class LossOfSample:
     def _z(self) -> Array:
         """Features of every client, (R, K, N, P)."""
         bank, x = self.common.bank, self.samples.x
-        # In tiles of clients, since the rounding of BLAS depends on the number of rows
+        # In tiles of clients, because BLAS rounds by the number of rows
         z = [bank.features(x[tile]) for tile in ([slice(None)] if traced(self.theta) else tiles(len(x)))]
         return self.common.xp.concatenate(z, axis=2).swapaxes(1, 2)
 
@@ -78,7 +78,7 @@ class LossOfSample:
         return self.units[2]
 
     def gradient(self, point: Array) -> Array:
-        """l'(f, y) z + 2 lam theta."""
+        """The gradient l'(f, y) z + 2 lam theta."""
         slope = self.loss.derivative(self._prediction(point), self.samples.y[:, None])
         return slope[..., None] * self.units[1] + 2 * self.lam * point
 
@@ -88,20 +88,20 @@ class LossOfSample:
         return loss + self.lam * self.squared_norm(point)
 
     def squared_norm(self, point: Array) -> Array:
-        """|theta|^2, (R, K, N)."""
+        """The squared norm |theta|^2, (R, K, N)."""
         return ((self.products * point[..., None, :]).sum(axis=-1) * point).sum(axis=-1)
 
     def dense(self, point: Array) -> Array:
-        """The point itself, (R, K, N, P)."""
+        """The point as a vector, (R, K, N, P)."""
         vectors = (self.theta[:, None], self._z, self.own)
         return sum(point[..., j, None] * vector for j, vector in enumerate(vectors))
 
     def message(self, change: Array) -> FeatureGradients | PerClient:
-        """A payload of this change, a combination of theta and z."""
+        """A payload with this change, which is a combination of theta and z."""
         return FeatureGradients(self.common.bank, self.samples.x, change[..., 1], self.theta, 0.5, change[..., 0])
 
     def outcome(self, point: Array) -> Outcome:
-        """The plain mean of all kernels' predictions at this point."""
+        """The outcome of predicting with the plain mean of all kernels at this point."""
         f, norm = self._prediction(point), self.squared_norm(point)
         return Outcome(f.mean(axis=-1), self.value(point), lambda: norm.mean(axis=-1))
 
@@ -111,7 +111,7 @@ class LossOfSample:
 
 @dataclass
 class LossOfAll:
-    """Mean loss of all samples of a client + lam |theta|^2, for one kernel; a point is (R, K, 1, P).
+    """The mean loss of all samples of a client + lam |theta|^2, for one kernel; a point is (R, K, 1, P).
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class LossOfAll:
         The server's theta.
     lam : float
     own : (R, K, 1, P) or None
-        A vector of the client's own.
+        The client's own vector.
     """
 
     common: Common
@@ -146,7 +146,7 @@ class LossOfAll:
         return self.own
 
     def gradient(self, point: Array) -> Array:
-        """The mean gradient of all samples + 2 lam theta."""
+        """The mean gradient over all samples + 2 lam theta."""
         return self.samples.loss.gradient(self.rows, point[:, :, 0])[:, :, None] + 2 * self.lam * point
 
     def value(self, point: Array) -> Array:
@@ -154,7 +154,7 @@ class LossOfAll:
         return self.samples.loss.mean(self.rows, point[:, :, 0])[..., None] + self.lam * self.squared_norm(point)
 
     def squared_norm(self, point: Array) -> Array:
-        """|theta|^2, (R, K, 1)."""
+        """The squared norm |theta|^2, (R, K, 1)."""
         return (point**2).sum(axis=-1)
 
     def dense(self, point: Array) -> Array:
@@ -162,7 +162,7 @@ class LossOfAll:
         return point
 
     def message(self, change: Array) -> FeatureGradients | PerClient:
-        """A payload of this change."""
+        """A payload with this change."""
         return PerClient(change)
 
     def outcome(self, point: Array) -> Array:

@@ -1,8 +1,8 @@
-"""Methods whose clients take several steps from the server's model; the server learns from their mean change.
+"""Methods whose clients take several steps from the server's model; the server uses their mean change.
 
 FedAvg: McMahan, Moore, Ramage, Hampson and Aguera y Arcas, Communication-Efficient Learning of Deep Networks from
-Decentralized Data (AISTATS 2017). The server's rate is that of Reddi et al., Adaptive Federated Optimization (ICLR
-2021).
+Decentralized Data (AISTATS 2017). The server's learning rate is from Reddi et al., Adaptive Federated Optimization
+(ICLR 2021).
 
 FedAvgM: Hsu, Qi and Brown, Measuring the Effects of Non-Identical Data Distribution for Federated Visual Classification
 (2019).
@@ -51,44 +51,44 @@ Loss = LossOfSample | LossOfAll
 
 @dataclass(frozen=True)
 class Change:
-    """The change of theta by a client's steps."""
+    """Message of a client: the change of theta by its steps."""
 
     theta: FeatureGradients | PerClient
 
 
 @dataclass
 class Kept:
-    """State of clients with batches: the method's, and the theta (R, K, P) with which they predict."""
+    """State of clients with batches: the method's state, and the theta (R, K, P) with which they predict."""
 
     own: Any
     theta: Array
 
 
 def zeros(common: Common, *clients: int) -> Array:
-    """Zeros (R, N, P), or (R, K, N, P) for this number of clients."""
+    """Zeros (R, N, P), or (R, K, N, P) for this many clients."""
     bank = common.bank
     return common.xp.zeros((bank.replicates, *clients, bank.kernels, bank.width))
 
 
 @dataclass(frozen=True)
 class LocalTraining(WithLoss, Batched, Federated):
-    """Clients that predict, take steps of their own, and send the change of theta; what F_k, their loss, is of.
+    """Base class of methods whose clients predict, take local steps, and send the change of theta; and their loss F_k.
 
-    A method writes `begin`, `broadcast`, `train` and `server`. `begin` and `train` are its `start` and `client`.
+    A method defines `begin`, `broadcast`, `train` and `server`; `start` and `client` call `begin` and `train`.
     """
 
     task: ClassVar[type[Task]] = StreamTask
     losses: ClassVar[tuple[str, ...]] = tuple(dict.fromkeys((*ON_STREAMS, *LOSSES)))
     choices_reveal_data: ClassVar[bool] = False
     personal: ClassVar[bool] = False
-    """Whether each client has a model of its own."""
+    """Whether each client has its own model."""
     uses_sample_once: ClassVar[bool] = True
     message_of_one_sample: ClassVar[bool] = True
     not_traceable: ClassVar[str] = ""
 
     iterations: int | None = key(  # type: ignore[assignment]
         None,
-        "None where clients see streams: F_k is the loss of the round's sample. A number of rounds where clients "
+        "None if clients see streams: F_k is the loss of the round's sample. A number of rounds if clients "
         "use all their samples in each, and are tested on others: F_k is the mean loss of client k's samples + "
         "(lam / K) |theta|^2, for one kernel, as with kernels=coke. The sum of all F_k is then that of COKE and "
         "DKLA (COKE's eq. 26). Clients predict with the theta that they had when their last round began.",
@@ -97,7 +97,7 @@ class LocalTraining(WithLoss, Batched, Federated):
     )
     eta: float | None = key(
         None,
-        "Learning rate of the clients' steps; None for 1 / sqrt(T). With iterations, 0.5 is a usual one.",
+        "Learning rate of the clients' steps; None for 1 / sqrt(T). With iterations, 0.5 is a usual value.",
         above=0,
         must="a number > 0, or null for 1/sqrt(T)",
     )
@@ -108,7 +108,9 @@ class LocalTraining(WithLoss, Batched, Federated):
         "iterations as in COKE, and for several classes: square, logistic, one_vs_rest or softmax.",
         among=(*ON_STREAMS, *OF_CLASSES),
     )
-    local_steps: int = key(5, "Steps E of a client in a round, all on the same samples.", least=1, most=MOST_STEPS)
+    local_steps: int = key(
+        5, "Number E of a client's steps in a round, all on the same samples.", least=1, most=MOST_STEPS
+    )
     lam: float = key(0.001, "Regularisation lambda of the loss; with iterations, of the sum over all clients.", least=0)
 
     def __post_init__(self) -> None:
@@ -121,24 +123,24 @@ class LocalTraining(WithLoss, Batched, Federated):
         for name in ("test_share", "fold", "test_on"):
             value = getattr(self, name)
             used = self.iterations is not None or value == getattr(LocalTraining, name)
-            require(used, name, value, "left as it is without algo.iterations, where clients see streams")
+            require(used, name, value, "left at its default without algo.iterations, because clients then see streams")
 
     def given(self, world: World, t: int) -> tuple[Any, NDArray[np.float64]]:
-        """The sample of the round and the clients' shares in a mean, or all samples and equal shares."""
+        """The samples of the round and the clients' shares in a mean, or all samples and equal shares."""
         return super().given(world, t) if self.iterations is None else all_samples(world, t)
 
     def local_loss(self, common: Common, down: Any, samples: Any, own: Array | None = None) -> Loss:
-        """A client's loss F_k, where the server's theta is known and perhaps a vector of its own."""
+        """A client's loss F_k, given the server's theta and, for some methods, the client's own vector."""
         if self.iterations is None:
             return LossOfSample(common, samples, down.theta.values, self.lam, self.pointwise, own)
         return LossOfAll(common, samples, down.theta.values, self.lam / common.clients, own)
 
     def rate(self, common: Common) -> float:
-        """Eta."""
+        """The learning rate eta."""
         return self.eta if self.eta is not None else float(1 / np.sqrt(common.rounds))
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """One kernel, if clients use all their samples."""
+        """Refuse more than one kernel if clients use all their samples."""
         allowed = f"1: from all samples of a client, {self.label} learns one kernel, for example kernels=coke"
         require(self.iterations is None or kernels.N == 1, "kernels.N", kernels.N, allowed)
 
@@ -147,11 +149,11 @@ class LocalTraining(WithLoss, Batched, Federated):
         raise NotImplementedError
 
     def train(self, common: Common, client: Any, down: Any, samples: Any, turn: Turn) -> tuple[Any, Any, Any]:
-        """A client's new state, its message, and its outcome on a stream, or the theta with which it predicts."""
+        """A client's new state, its message, and its outcome on a stream, or its theta for predictions."""
         raise NotImplementedError
 
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
-        """As `begin`; clients that use all their samples predict with theta = 0."""
+        """As `begin`; clients that use all their samples first predict with theta = 0."""
         self.require_fits(common.dictionary)
         server, own = self.begin(common, clients)
         return server, own if self.iterations is None else Kept(own, zeros(common, clients)[:, :, 0])
@@ -165,12 +167,12 @@ class LocalTraining(WithLoss, Batched, Federated):
         return Kept(own, theta), up, theta
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """The mean of the server's kernels, as clients last received them if these keep theta, or of every client's."""
+        """The mean of the server's kernels, as clients last received them if they keep theta, or of each client's."""
         if self.iterations is None:
             theta = state.client.theta if self.personal else state.server.theta[:, None]
         else:
             theta = state.client.theta[:, :, None]
-            if not self.personal and theta.shape[1] > 1:  # older copies are no models
+            if not self.personal and theta.shape[1] > 1:  # older copies are not models
                 last = [np.flatnonzero(here).max(initial=-1) for here in world.problem.present[:t].T]
                 theta = theta[:, [int(np.argmax(last))]]
         return OnFeatures.of_replicates(world.bank, theta, np.full(theta.shape[:3], 1 / theta.shape[2]))
@@ -180,23 +182,23 @@ class LocalTraining(WithLoss, Batched, Federated):
 class FedAvg(LocalTraining):
     """theta <- theta + eta_server mean_k (theta_k - theta), with theta_k from E = local_steps steps of client k.
 
-    A step is theta_k <- theta_k - eta grad F_k(theta_k), and begins at the server's theta. On streams F_k is the loss
-    of the round's sample, (theta'z - y)^2 + lam |theta|^2 of each kernel. A client predicts with the plain mean of all
-    kernels, before it learns. With eta_server = 1 this is OFMKL-Avg with as many local steps.
+    A step is theta_k <- theta_k - eta grad F_k(theta_k), and the first step starts at the server's theta. On streams,
+    F_k is the loss of the round's sample, (theta'z - y)^2 + lam |theta|^2 for each kernel. A client predicts with the
+    plain mean of all kernels before it learns. With eta_server = 1, this is OFMKL-Avg with E local steps.
     """
 
     label: ClassVar[str] = "FedAvg"
 
     def begin(self, common: Common, clients: int) -> tuple[Any, Any]:
-        """All theta are 0; clients hold nothing."""
+        """Start from theta = 0; clients hold nothing."""
         return Server(zeros(common)), None
 
     def broadcast(self, common: Common, server: Any, turn: Turn) -> Any:
-        """Theta to all clients."""
+        """Send theta to all clients."""
         return Parameters(SameForAll(server.theta))
 
     def train(self, common: Common, client: Any, down: Any, samples: Any, turn: Turn) -> tuple[Any, Any, Any]:
-        """Predict with the server's theta, take the steps, and send their sum."""
+        """Predict with the server's theta, take E steps, and send their sum."""
         loss = self.local_loss(common, down, samples)
         return client, Change(loss.message(self.change(common, loss))), loss.outcome(loss.at_server)
 
@@ -208,7 +210,7 @@ class FedAvg(LocalTraining):
         return point - loss.at_server
 
     def correction(self, loss: Loss, point: Array) -> Array | float:
-        """A term that a method adds to the gradient at a point."""
+        """The term that a method adds to the gradient at a point."""
         return 0.0
 
     def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
@@ -216,13 +218,13 @@ class FedAvg(LocalTraining):
         return self.rule(server, up.theta.mean(share))
 
     def rule(self, server: Any, change: Array) -> Any:
-        """The server's rule: a step along the mean change (R, N, P)."""
+        """The server's update rule: here a step along the mean change (R, N, P)."""
         return Server(server.theta + self.eta_server * change)
 
 
 @dataclass
 class MomentumServer:
-    """theta and its momentum v, (R, N, P)."""
+    """State of the server: theta and its momentum v, (R, N, P)."""
 
     theta: Array
     momentum: Array
@@ -230,25 +232,25 @@ class MomentumServer:
 
 @dataclass(frozen=True)
 class FedAvgM(FedAvg):
-    """v <- beta v + mean_k (theta_k - theta), theta <- theta + eta_server v."""
+    """FedAvg with server momentum: v <- beta v + mean_k (theta_k - theta), theta <- theta + eta_server v."""
 
     label: ClassVar[str] = "FedAvgM"
 
     beta: float = key(0.9, "Momentum of the server; 0 is FedAvg.", least=0, below=1)
 
     def begin(self, common: Common, clients: int) -> tuple[MomentumServer, None]:
-        """All theta and v are 0."""
+        """Start from theta = v = 0."""
         return MomentumServer(zeros(common), zeros(common)), None
 
     def rule(self, server: MomentumServer, change: Array) -> MomentumServer:
-        """A step along the momentum."""
+        """Take a step along the momentum."""
         momentum = self.beta * server.momentum + change
         return MomentumServer(server.theta + self.eta_server * momentum, momentum)
 
 
 @dataclass
 class AdaptiveServer:
-    """theta, and the moments m and v of the clients' mean change, (R, N, P)."""
+    """State of the server: theta, and the moments m and v of the clients' mean change, (R, N, P)."""
 
     theta: Array
     m: Array
@@ -259,21 +261,21 @@ class AdaptiveServer:
 class Adaptive(FedAvg):
     """m <- beta_1 m + (1 - beta_1) Delta, then v, then theta <- theta + eta_server m / (v^(1/2) + tau).
 
-    Delta is the clients' mean change of theta. The methods differ in their rule of v, which begins at tau^2. There is
-    no correction of the first rounds' bias.
+    Delta is the clients' mean change of theta. The methods differ in their update of v, which starts at tau^2. The bias
+    of the first rounds is not corrected.
     """
 
     eta_server: float = 0.1
     beta_1: float = key(0.9, "Decay of m.", least=0, below=1)
-    tau: float = key(1e-3, "Added to the root of v: the smaller, the more adaptive.", above=0)
+    tau: float = key(1e-3, "Number added to the root of v; a smaller one is more adaptive.", above=0)
 
     def begin(self, common: Common, clients: int) -> tuple[AdaptiveServer, None]:
-        """All theta and m are 0, v = tau^2."""
+        """Start from theta = m = 0, v = tau^2."""
         nothing = zeros(common)
         return AdaptiveServer(nothing, nothing, nothing + self.tau**2), None
 
     def rule(self, server: AdaptiveServer, change: Array) -> AdaptiveServer:
-        """Algorithm 2."""
+        """The update of Algorithm 2."""
         m = self.beta_1 * server.m + (1 - self.beta_1) * change
         v = self.second_moment(server.v, change**2)
         return AdaptiveServer(server.theta + self.eta_server * m / (v**0.5 + self.tau), m, v)
@@ -285,7 +287,7 @@ class Adaptive(FedAvg):
 
 @dataclass(frozen=True)
 class FedAdagrad(Adaptive):
-    """v <- v + Delta^2."""
+    """Adaptive server steps with v <- v + Delta^2."""
 
     label: ClassVar[str] = "FedAdagrad"
 
@@ -298,7 +300,7 @@ class FedAdagrad(Adaptive):
 
 @dataclass(frozen=True)
 class FedAdam(Adaptive):
-    """v <- beta_2 v + (1 - beta_2) Delta^2."""
+    """Adaptive server steps with v <- beta_2 v + (1 - beta_2) Delta^2."""
 
     label: ClassVar[str] = "FedAdam"
 
@@ -311,20 +313,20 @@ class FedAdam(Adaptive):
 
 @dataclass(frozen=True)
 class FedYogi(FedAdam):
-    """v <- v - (1 - beta_2) Delta^2 sign(v - Delta^2)."""
+    """Adaptive server steps with v <- v - (1 - beta_2) Delta^2 sign(v - Delta^2)."""
 
     label: ClassVar[str] = "FedYogi"
 
     def second_moment(self, v: Array, square: Array) -> Array:
-        """A sum of signed squares, which changes slowly where v is large."""
+        """A sum of signed squares, which changes slowly if v is large."""
         return v - (1 - self.beta_2) * square * namespace(v).sign(v - square)
 
 
 @dataclass(frozen=True)
 class FedProx(FedAvg):
-    """Clients descend on F_k(theta_k) + (mu / 2) |theta_k - theta|^2, with theta of the server.
+    """Clients descend on F_k(theta_k) + (mu / 2) |theta_k - theta|^2, with the server's theta.
 
-    The first step of a round begins at theta, so with one local step this is FedAvg.
+    The first step of a round starts at theta, so with one local step this is FedAvg.
     """
 
     label: ClassVar[str] = "FedProx"
@@ -338,7 +340,7 @@ class FedProx(FedAvg):
 
 @dataclass(frozen=True)
 class ScaffoldDown:
-    """The server's theta and its control variate."""
+    """Message to all clients: the server's theta and its control variate."""
 
     theta: SameForAll
     control: SameForAll
@@ -346,7 +348,7 @@ class ScaffoldDown:
 
 @dataclass(frozen=True)
 class ScaffoldUp:
-    """A client's changes of theta and of its control variate."""
+    """Message of a client: its changes of theta and of its control variate."""
 
     theta: PerClient
     control: PerClient
@@ -354,7 +356,7 @@ class ScaffoldUp:
 
 @dataclass
 class ScaffoldServer:
-    """theta and the control variate c, (R, N, P)."""
+    """State of the server: theta and the control variate c, (R, N, P)."""
 
     theta: Array
     control: Array
@@ -362,18 +364,18 @@ class ScaffoldServer:
 
 @dataclass
 class ScaffoldClient:
-    """Control variate c_k of each client, (R, K, N, P)."""
+    """State of a client: its control variate c_k, (R, K, N, P)."""
 
     control: Array
 
 
 @dataclass(frozen=True)
 class Scaffold(FedAvg):
-    """theta_k <- theta_k - eta (grad F_k(theta_k) + c - c_k), with control variates c of the server, c_k of client k.
+    """theta_k <- theta_k - eta (grad F_k(theta_k) + c - c_k), with the server's control variate c and client k's c_k.
 
-    After E steps c_k <- c_k - c + (theta - theta_k) / (E eta), and clients send both changes. The server takes a step
+    After E steps, c_k <- c_k - c + (theta - theta_k) / (E eta), and clients send both changes. The server takes a step
     along the mean change of theta, and adds |S| / K times the mean change of the clients' control variates to c, where
-    S are the clients of the round. All control variates are 0 at first. Absent clients keep theirs.
+    S are the clients of the round. All control variates start at 0. Absent clients keep theirs.
     """
 
     label: ClassVar[str] = "SCAFFOLD"
@@ -381,11 +383,11 @@ class Scaffold(FedAvg):
     message_of_one_sample: ClassVar[bool] = False
 
     def begin(self, common: Common, clients: int) -> tuple[ScaffoldServer, ScaffoldClient]:
-        """All theta, c and c_k are 0."""
+        """Start from theta = c = c_k = 0."""
         return ScaffoldServer(zeros(common), zeros(common)), ScaffoldClient(zeros(common, clients))
 
     def broadcast(self, common: Common, server: ScaffoldServer, turn: Turn) -> ScaffoldDown:
-        """Theta and c to all clients."""
+        """Send theta and c to all clients."""
         return ScaffoldDown(SameForAll(server.theta), SameForAll(server.control))
 
     def train(
@@ -413,12 +415,12 @@ class Scaffold(FedAvg):
 
 
 LEAST_LOSS = 1e-10
-"""Added to a loss, as in the authors' program, since a loss of 0 has no negative power."""
+"""Number added to losses, as in the authors' program, because 0 has no negative powers."""
 
 
 @dataclass(frozen=True)
 class QFedAvgUp:
-    """A client's change of theta, and the number by which the server divides the sum of changes, for each kernel."""
+    """Message of a client: its change of theta, and its part h_k of the server's divisor, for each kernel."""
 
     theta: FeatureGradients | PerClient
     curvature: PerClient
@@ -429,16 +431,16 @@ class QFedAvg(FedAvg):
     """theta <- theta + eta_server sum_k F_k^q (theta_k - theta) / sum_k h_k, which descends on sum_k F_k^(q + 1).
 
     h_k = q F_k^(q - 1) |theta_k - theta|^2 / eta + F_k^q, and F_k is the client's loss at the server's theta. These are
-    the paper's Delta_k and h_k times eta, for L = 1 / eta. Each kernel has its own F_k and h_k. If messages are
-    compressed, let compression.kinds be [theta], because the server divides by the sum of h_k.
+    the paper's Delta_k and h_k times eta, for L = 1 / eta. Each kernel has its own F_k and h_k. To compress messages,
+    set compression.kinds=[theta], because the server divides by the sum of h_k.
     """
 
     label: ClassVar[str] = "q-FedAvg"
 
-    q: float = key(1.0, "How much larger losses count; 0 is FedAvg.", least=0, most=100)
+    q: float = key(1.0, "Exponent by which larger losses count more; 0 is FedAvg.", least=0, most=100)
 
     def train(self, common: Common, client: None, down: Any, samples: Any, turn: Turn) -> tuple[None, QFedAvgUp, Any]:
-        """Predict with the server's theta, take the steps, and send their sum and the curvature."""
+        """Predict with the server's theta, take E steps, and send their sum and h_k."""
         loss = self.local_loss(common, down, samples)
         change, F = self.change(common, loss), loss.value(loss.at_server) + LEAST_LOSS
         curvature = self.q * F ** (self.q - 1) * loss.squared_norm(change) / self.rate(common) + F**self.q
@@ -446,20 +448,20 @@ class QFedAvg(FedAvg):
         return None, up, loss.outcome(loss.at_server)
 
     def server(self, common: Common, server: Server, up: QFedAvgUp, share: Array, turn: Turn) -> Server:
-        """The ratio of two means."""
+        """Step along the ratio of two means."""
         return self.rule(server, up.theta.mean(share) / up.curvature.mean(share)[..., None])
 
 
 @dataclass
 class Own:
-    """Theta of each client's own model, (R, K, N, P)."""
+    """State of a client: theta of its own model, (R, K, N, P)."""
 
     theta: Array
 
 
 @dataclass(frozen=True)
 class Personal(FedAvg):
-    """Methods whose clients predict with their own models."""
+    """Base class of methods whose clients predict with their own models."""
 
     personal: ClassVar[bool] = True
 
@@ -470,11 +472,11 @@ class Personal(FedAvg):
     )
 
     def begin(self, common: Common, clients: int) -> tuple[Server, Own]:
-        """All theta are 0."""
+        """Start from theta = 0 everywhere."""
         return Server(zeros(common)), Own(zeros(common, clients))
 
     def train(self, common: Common, client: Own, down: Any, samples: Any, turn: Turn) -> tuple[Own, Change, Any]:
-        """Predict with the own model, learn, and send the change of the shared one."""
+        """Predict with the client's own model, learn, and send the change of the shared model."""
         loss = self.local_loss(common, down, samples, client.theta)
         change, own = self.change_and_own(common, loss)
         theta = common.xp.where(samples.present[:, None, None], loss.dense(own), client.theta)
@@ -487,17 +489,17 @@ class Personal(FedAvg):
 
 @dataclass(frozen=True)
 class Ditto(Personal):
-    """FedAvg, and for every client v_k <- v_k - eta (grad F_k(v_k) + lam_k (v_k - theta)), E steps in a round.
+    """FedAvg, and E steps v_k <- v_k - eta (grad F_k(v_k) + lam_k (v_k - theta)) of every client in a round.
 
-    Clients keep v_k and predict with it; they send nothing about it. With lam_k = 0 each client learns alone.
+    Clients keep v_k and predict with it; they do not send it. With lam_k = 0, each client learns alone.
     """
 
     label: ClassVar[str] = "Ditto"
 
-    lam_k: float = key(1.0, "The paper's lambda: the larger, the nearer v_k is to the server's theta.", least=0)
+    lam_k: float = key(1.0, "The paper's lambda; a larger one keeps v_k closer to the server's theta.", least=0)
 
     def change_and_own(self, common: Common, loss: Loss) -> tuple[Array, Array]:
-        """The steps of FedAvg, and those of v_k."""
+        """The sum of FedAvg's steps, and v_k after its steps."""
         own = loss.at_own
         for _ in range(self.local_steps):
             own = own - self.rate(common) * (loss.gradient(own) + self.lam_k * (own - loss.at_server))
@@ -508,24 +510,26 @@ class Ditto(Personal):
 class PFedMe(Personal):
     """theta_k <- theta_k - eta lam_k (theta_k - v_k), where v_k nearly minimises F_k(v) + (lam_k / 2) |v - theta_k|^2.
 
-    This is descent on F_k's Moreau envelope. Before each of the E steps v_k takes `own_steps` steps of the rate eta_k.
-    In a round theta_k and v_k begin at the server's theta, and eta_server is the paper's beta. Clients predict with v_k
-    of their last round.
+    This is descent on F_k's Moreau envelope. Before each of the E steps, v_k takes `own_steps` steps with learning rate
+    eta_k. In a round, theta_k and v_k start at the server's theta, and eta_server is the paper's beta. Clients predict
+    with v_k of their last round.
     """
 
     label: ClassVar[str] = "pFedMe"
 
     eta_k: float | None = key(
         None,
-        "Learning rate of v_k; None for 1 / sqrt(T). With iterations, 0.3 is a usual one.",
+        "Learning rate of v_k; None for 1 / sqrt(T). With iterations, 0.3 is a usual value.",
         above=0,
         must="a number > 0, or null for 1/sqrt(T)",
     )
-    own_steps: int = key(5, "The paper's K: steps of v_k before each step of theta_k.", least=1, most=MOST_STEPS)
-    lam_k: float = key(1.0, "The paper's lambda: the larger, the nearer v_k is to theta_k.", least=0)
+    own_steps: int = key(
+        5, "Number of steps of v_k before each step of theta_k, the paper's K.", least=1, most=MOST_STEPS
+    )
+    lam_k: float = key(1.0, "The paper's lambda; a larger one keeps v_k closer to theta_k.", least=0)
 
     def change_and_own(self, common: Common, loss: Loss) -> tuple[Array, Array]:
-        """The steps of theta_k along its envelope, and v_k after the last of them."""
+        """The sum of theta_k's steps on the envelope, and v_k after the last step."""
         shared = own = loss.at_server
         eta_k = common.rounds**-0.5 if self.eta_k is None else self.eta_k
         for _ in range(self.local_steps):

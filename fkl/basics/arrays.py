@@ -1,4 +1,4 @@
-"""The type of arrays of numbers, and branches and loops over arrays: Python's own or those of an engine that traces.
+"""Array types, and branches and loops that work both in Python and in an engine that traces.
 
 A traced value has a shape but no numbers, so an `if` of Python cannot use it.
 """
@@ -20,7 +20,7 @@ Parts = tuple[Any, ...]
 
 
 def namespace(array: Any) -> Any:
-    """The namespace of functions of an array, as `fkl.contract.world.Common.xp` is for arrays of the engine."""
+    """The module with the functions for an array, like `fkl.contract.world.Common.xp` for the engine's arrays."""
     own = getattr(array, "__array_namespace__", None)  # arrays of numpy 1 do not have this attribute
     return np if own is None else own()
 
@@ -47,14 +47,14 @@ def _special_functions(of_jax: bool) -> Any:
 
 
 def stable_order(values: Any) -> Any:
-    """The places of entries along the last axis, the smallest first, and of equal ones the first."""
-    stable = {} if traced(values) else {"kind": "stable"}  # JAX always sorts so
+    """Indices that sort the last axis in ascending order; equal entries keep their order."""
+    stable = {} if traced(values) else {"kind": "stable"}  # JAX's sort is always stable
     return namespace(values).argsort(values, axis=-1, **stable)
 
 
 def of_each(work: Callable[..., Any], *values: Any) -> Any:
     """The results of `work` for each entry along the second axis of arrays (n, K, ...), stacked along a first axis."""
-    if any(map(traced, values)):  # a loop of Python would be as many copies of its body
+    if any(map(traced, values)):  # a Python loop would be traced as one copy of its body per entry
         from jax import lax
 
         moved = tuple(namespace(one).moveaxis(one, 1, 0) for one in values)
@@ -63,7 +63,7 @@ def of_each(work: Callable[..., Any], *values: Any) -> Any:
 
 
 def filled(value: Any, other: Any) -> Any:
-    """A value made of dataclasses, tuples, lists and dictionaries, with what `other` has where it has None."""
+    """A nested value (dataclasses, tuples, lists, dictionaries) with each None replaced by the entry of `other`."""
     if value is None or isinstance(value, np.ndarray) or traced(value):
         return other if value is None else value
     inside = map(filled, _inner_values(value), _inner_values(other))
@@ -92,7 +92,7 @@ def cond(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) 
 
 
 def until(done: Callable[[Any], Any], step: Callable[[Any], Any], value: Any, most: int) -> Any:
-    """A value after the first step at which it is done, or after the maximum number of steps."""
+    """Apply `step` to a value until `done` holds, but at most `most` times."""
     if not any(map(traced, parts(value))):
         for _ in range(most):
             if done(value):

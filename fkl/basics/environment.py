@@ -12,7 +12,7 @@ def variable(name: str, default: str) -> str:
 
 
 def require_address_space(needed: int) -> None:
-    """Refuse a limit that leaves no room for the libraries, which otherwise end the process without a word, or hang.
+    """Raise an error if a limit leaves no room for the libraries, which would otherwise crash silently or hang.
 
     Parameters
     ----------
@@ -22,10 +22,10 @@ def require_address_space(needed: int) -> None:
     Raises
     ------
     fkl.basics.errors.FklError
-        Names the shell's command, and the least limit.
+        The message names the shell's command and the smallest limit that is enough.
     """
     for limit, name, least in ((resource.RLIMIT_AS, "-v", needed), (resource.RLIMIT_DATA, "-d", needed // 2)):
         allowed, _ = resource.getrlimit(limit)
         if allowed != resource.RLIM_INFINITY and allowed < least * 2**20:
             what = f"{allowed // 2**20} MiB of memory, and the libraries alone need {least} MiB"
-            raise FklError(f"ulimit {name}: allows {what}: raise it to {least * 2**10} at least")
+            raise FklError(f"ulimit {name}: allows {what}: raise it to at least {least * 2**10}")

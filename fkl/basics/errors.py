@@ -1,4 +1,4 @@
-"""Errors that the user can correct, in one line, with what may have been meant; `fkl` prints it and exits with 2."""
+"""One-line errors that the user can correct, with suggestions; `fkl` prints them and exits with code 2."""
 
 import re
 import sysconfig
@@ -10,11 +10,11 @@ from opcode import opname
 from pathlib import Path
 
 TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded")
-"""Beginning of numpy's message about an array that is too large for any memory."""
+"""Beginnings of numpy's messages about an array that is too large for any memory."""
 NO_ROOM = "failed to map segment from shared object"
 """Part of the system's message about a library for which there is no memory."""
 LETTERS_SHOWN = 200
-"""Most letters of a value in a message: enough for a file name, but not for a number of a thousand digits."""
+"""Maximum letters of a value in a message: enough for a file name, but not for a number of a thousand digits."""
 
 
 class FklError(Exception):
@@ -93,7 +93,7 @@ def own_lines(error: BaseException) -> list[traceback.FrameSummary]:
 def with_own_line(error: BaseException) -> str:
     """An error of the user's own code in one line: ``my_module.py, line 12: ValueError: its text``.
 
-    Raise the error that quotes it ``from`` it, which keeps the traceback.
+    Raise the new error ``from`` this one to keep the traceback.
     """
     return own_place(error) + " ".join(f"{type(error).__name__}: {error}".removesuffix(": ").split())
 
@@ -110,7 +110,7 @@ def own_place(error: BaseException) -> str:
 
 @contextmanager
 def key_prefix(group: str) -> Iterator[None]:
-    """Name the configuration group that a `BadValue` raised in this block, or a lack of memory, belongs to."""
+    """Add the configuration group to the message of a `BadValue` or a memory error that this block raises."""
     try:
         yield
     except BadValue as error:
@@ -118,15 +118,15 @@ def key_prefix(group: str) -> Iterator[None]:
         raise BadValue(key, error.value, error.allowed) from error.__cause__
     except MemoryError as error:
         mend = f"lower the numbers under {group}, kernels.D or replicates"
-        raise FklError(f"{group}: needs more memory than there is ({error}); {mend}") from error
+        raise FklError(f"{group}: needs more memory than is available ({error}); {mend}") from error
     except ValueError as error:
         if not str(error).startswith(TOO_LARGE):
             raise
-        raise FklError(f"{group}: needs more memory than there can be ({error})") from error
+        raise FklError(f"{group}: needs more memory than any machine has ({error})") from error
 
 
 def install_hint(extra: str) -> str:
-    """The command that installs an extra; fkl is on no package index yet, where its name is another project's."""
+    """The command that installs an extra. fkl is not on PyPI, where another project has this name."""
     return f"pip install -e '.[{extra}]' in a checkout of fkl"
 
 
@@ -156,10 +156,10 @@ def require(condition: bool, key: str, value: object, allowed: str) -> None:
 
 
 def library_error(error: BaseException) -> FklError | None:
-    """The error about a library that fkl cannot load, or about memory, in one line; None for any other error."""
+    """A one-line error for a library that fkl cannot load or for too little memory; None for any other error."""
     if isinstance(error, MemoryError) or NO_ROOM in str(error):
         why = f" ({in_one_line(error)})" if str(error) else ""
-        return FklError(f"out of memory{why}: free some, raise the limit of this process (ulimit -v), or ask for less")
+        return FklError(f"out of memory{why}: free some, raise the limit of this process (ulimit -v), or lower sizes")
     library = getattr(error, "name", None) if isinstance(error, ImportError) else None
     at, importing = error.__traceback__, False
     while at is not None:

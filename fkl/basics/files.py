@@ -37,7 +37,7 @@ DAMAGE = (
 
 
 class CannotWriteError(FklError):
-    """Errors of a full disk, a quota or a read-only folder: the results so far are worth keeping."""
+    """A full disk, an exceeded quota or a read-only folder; the results so far are still worth keeping."""
 
 
 class DamagedError(ValueError):
@@ -46,7 +46,7 @@ class DamagedError(ValueError):
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Name the path in one line if the file system refuses."""
+    """Report a write that the file system refuses, in one line that names the path."""
     try:
         yield
     except OSError as error:
@@ -54,7 +54,7 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def require_files_in(folder: Path) -> None:
-    """Refuse a folder that accepts no files, such as those of the kernel; waiting for a lock there would never end."""
+    """Raise an error for a folder that accepts no files, such as /proc; waiting for a lock there would never end."""
     with writing(folder):
         tempfile.TemporaryFile(dir=folder).close()
 
@@ -82,7 +82,7 @@ def whole_file(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
                     flush_to_disk(stream)
                 if sys.platform == "win32":
                     stream.close()  # Windows renames no open file
-                partial.replace(path)  # before the lock is free: then another process may delete the file
+                partial.replace(path)  # before the lock is released, when another process may delete the file
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
@@ -106,14 +106,14 @@ def _temporary(path: Path) -> BinaryIO:
 
 
 def is_temporary(path: Path, of: str = "") -> bool:
-    """Whether a path is a temporary file of `whole_file`, for a file named `of` if given; links and pipes are none."""
+    """Whether a path is a temporary file of `whole_file`, for a file named `of` if given; links and pipes are not."""
     end = TEMPORARY.search(path.name)
     named = end is not None and path.name.startswith(".") and of in ("", path.name[1 : end.start()])
     return named and path.is_file() and not path.is_symlink()
 
 
 def _delete_abandoned(path: Path) -> None:
-    """Delete temporary files of `path` whose process was killed, or could not delete them: their locks are free."""
+    """Delete temporary files of `path` that no process locks: theirs was killed or could not delete them."""
     for left in path.parent.iterdir() if sys.platform != "win32" else ():
         if is_temporary(left, path.name):
             with suppress(OSError), left.open("rb") as stream:
@@ -170,7 +170,7 @@ def read_arrays(path: Path | BinaryIO) -> dict[str, NDArray[Any]]:
                 if any(member.compress_type != zipfile.ZIP_STORED for member in members):
                     raise DamagedError("its arrays are compressed, which fkl's are not")
                 if len({member.filename for member in members}) < len(members):
-                    raise DamagedError("it has two arrays of one name")
+                    raise DamagedError("it has two arrays with the same name")
                 return {member.filename.removesuffix(".npy"): _read_array(content.read(member)) for member in members}
         except DAMAGE as error:
             raise DamagedError(f"it holds no arrays ({in_one_line(error)})") from None
@@ -184,9 +184,9 @@ def _read_array(content: bytes) -> NDArray[Any]:
     shape, in_columns, dtype = read(stream)
     rest = content[stream.tell() :]
     if dtype.hasobject or in_columns or min(shape, default=0) < 0:
-        raise ValueError("an array of objects, or one that is not row by row")
+        raise ValueError("an array of objects, or one that is not stored row by row")
     if math.prod(shape) * dtype.itemsize != len(rest):
-        raise ValueError(f"an array said to be of {in_one_line(shape)} numbers in {len(rest)} bytes")
+        raise ValueError(f"an array of shape {in_one_line(shape)} cannot have {len(rest)} bytes")
     return np.frombuffer(rest, dtype).reshape(shape).copy() if rest else np.zeros(shape, dtype)
 
 

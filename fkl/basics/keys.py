@@ -42,7 +42,7 @@ class Key:
 
     @property
     def bounds(self) -> dict[str, float]:
-        """The limits of a number, by the words of JSON Schema."""
+        """The limits of a number, under the keywords of JSON Schema."""
         limits = {
             "minimum": self.least,
             "exclusiveMinimum": self.above,
@@ -87,14 +87,14 @@ def key(
     Parameters
     ----------
     default : Any
-        `GIVEN` if a key has none.
+        `GIVEN` for a key without a default.
     meaning : str
     above, least, below, most : float or None
         The value is more than, at least, less than, or at most this number.
     among : iterable of str
         The value is one of these words.
     must : str
-        What a value must be in words, where the limits alone do not say it, for example because other keys count, too.
+        What a value must be in words, if the limits do not say it, for example because it depends on other keys.
     """
     declared = Key(default, meaning, above, least, below, most, tuple(among), must)
     known = {"fkl": declared}
@@ -116,7 +116,7 @@ class Keys:
             self.require(value is None or one.allows(value), name)
 
     def require(self, condition: bool, name: str) -> None:
-        """Refuse the value of a key unless the condition holds; the message is what the field says of its limits."""
+        """Refuse the value of a key unless the condition holds; the message states the field's limits."""
         cls: Any = type(self)
         one, annotation = declarations(cls)[name]
         require(condition, name, getattr(self, name), one.allowed(annotation))
@@ -124,7 +124,7 @@ class Keys:
 
 @cache
 def declarations(cls: Any) -> dict[str, tuple[Key, str]]:
-    """Declaration of each key of a class, and its type as text; a subclass may change a default alone."""
+    """Declaration of each key of a class, and its type as text; a subclass may change only a default."""
     found: dict[str, tuple[Key, str]] = {}
     for base in reversed(cls.__mro__):
         for name, one in vars(base).get("__dataclass_fields__", {}).items():

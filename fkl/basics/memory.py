@@ -27,7 +27,7 @@ FILE_CACHE = {"cgroup2": "inactive_file", "cgroup": "total_inactive_file"}
 LEAST_BYTES = 2**20
 """Smaller arrays are always in memory."""
 ROWS = 2**17
-"""Rows that are worked on at a time."""
+"""Number of rows that are processed at a time."""
 _on_disk = [False]
 
 
@@ -98,7 +98,7 @@ def peak_bytes(work: Callable[[], object]) -> int:
 
 @contextmanager
 def limited_to_free_memory(most: int = sys.maxsize) -> Iterator[None]:
-    """Raise MemoryError for more than `available_bytes`, or `most`, in this block, before the kernel kills the process.
+    """Raise MemoryError if this block needs more than `available_bytes` or `most`, before the kernel kills the process.
 
     Only where the system counts a process's own data (Linux); elsewhere nothing changes.
     """
@@ -137,14 +137,14 @@ def _bytes_in_statm(column: int) -> int | None:
 
 
 def _free_in_cgroups(proc: Path) -> Iterator[int]:
-    """The remainder in each memory cgroup of this process, its own and its parents."""
+    """Bytes left in each memory cgroup of this process and in its parents."""
     with suppress(OSError, ValueError):
         paths = {}
         for line in (proc / "self" / "cgroup").read_text(encoding="utf-8").splitlines():
             number, controllers, path = line.split(":", 2)
             if number == "0" or "memory" in controllers.split(","):
                 paths["cgroup2" if number == "0" else "cgroup"] = PurePosixPath(path)
-        # Mount points of the cgroups of either version: the group at the root, and the folder
+        # Mount points of cgroups, version 1 or 2: the group at the root, and the folder
         for line in (proc / "self" / "mountinfo").read_text(encoding="utf-8").splitlines():
             of_place, _, of_system = line.partition(" - ")
             kind, _, options = of_system.split(" ", 2)
@@ -188,7 +188,7 @@ def on_disk() -> Iterator[None]:
 
 
 def empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
-    """An array without values, as `np.empty`; in a file it is full of zeros.
+    """An uninitialised array, like `np.empty`; in a file it is full of zeros.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArra
 
 
 def _reserve(file: int, size: int) -> None:
-    """Give a file this size, and its room on the disk, without which a later write would end the process."""
+    """Give a file this size and reserve its disk space; otherwise a later write could kill the process."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
     else:
@@ -212,7 +212,7 @@ def _reserve(file: int, size: int) -> None:
 
 
 def zeros(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
-    """An array of zeros, as `np.zeros`."""
+    """An array of zeros, like `np.zeros`."""
     made = empty(shape, dtype) if _on_disk[0] else np.zeros(shape, dtype)
     if made.nbytes < LEAST_BYTES:
         made[...] = 0
@@ -220,7 +220,7 @@ def zeros(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArra
 
 
 def numbers(count: int) -> NDArray[np.int64]:
-    """0, 1, ..., count - 1, as `np.arange`."""
+    """0, 1, ..., count - 1, like `np.arange`."""
     made = empty(count, np.int64)
     for some in blocks(count):
         made[some] = np.arange(some.start, some.stop)
@@ -228,7 +228,7 @@ def numbers(count: int) -> NDArray[np.int64]:
 
 
 def blocks(rows: int, size: int | None = None) -> Iterator[slice]:
-    """Slices of all rows: each of `size` of them, or of `ROWS`, but the last of up to twice as many."""
+    """Slices that cover all rows, `size` (or `ROWS`) rows each; the last slice has up to twice as many."""
     size = size or ROWS
     for start in range(0, max(rows - size, 0) + 1, size):
         yield slice(start, start + size if start + 2 * size <= rows else rows)
@@ -278,6 +278,6 @@ def variance(values: NDArray[np.float64]) -> Any:
 
 
 def require_room(needed: int, what: str, keys: str) -> None:
-    """As `require_memory`, where large arrays are in memory; the disk refuses them one by one."""
+    """Call `require_memory` unless large arrays are in files, which a full disk refuses one by one."""
     if not _on_disk[0]:
         require_memory(needed, what, keys)

@@ -160,7 +160,7 @@ def name_of(kind: type) -> str:
 
 
 def class_of(name: str) -> type:
-    """The class of this name.
+    """The loaded class with this name.
 
     Raises
     ------
@@ -172,8 +172,8 @@ def class_of(name: str) -> type:
     for part in path.split("."):
         found = getattr(found, part, None)
     if not isinstance(found, type) or name_of(found) != name:
-        raise NotPlainError(f"a {path}, which {module} has not at its top")
+        raise NotPlainError(f"a {path}, which is not at the top level of {module}")
     data = is_dataclass(found) or (issubclass(found, tuple) and hasattr(found, "_fields"))
     if hasattr(found, "__del__") or not (data or module.partition(".")[0] == "fkl"):
-        raise NotPlainError(f"a {path} of {module}, which is no dataclass")
+        raise NotPlainError(f"a {path} of {module}, which is not a dataclass")
     return found

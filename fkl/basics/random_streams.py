@@ -111,13 +111,13 @@ class Streams:
         return np.array([np.random.Generator(np.random.Philox(seed, counter=start)).random(size) for seed in seeds])
 
     def uniform_of_rounds(self, role: Role, rounds: Sequence[int], size: int) -> NDArray[np.float64]:
-        """As `uniform`, for several rounds at once, (T, R, size), in half the time, if all parties share the role."""
+        """Numbers of `uniform` for several rounds, (T, R, size), in half the time, if all parties share the role."""
         self._require_shared(role)
         sequences = [self._sequence(replicate, role) for replicate in self.replicates]
         return np.stack([_of_rounds(sequence, rounds, size) for sequence in sequences], axis=1)
 
     def private_of_rounds(self, role: Role, client: int, rounds: Sequence[int], size: int) -> NDArray[np.float64]:
-        """As `private`, for several rounds at once, (T, R, size)."""
+        """Numbers of `private` for several rounds at once, (T, R, size)."""
         self._require_own(role, range(client, client + 1))
         sequences = [_sequence(self._seed, replicate, role, client) for replicate in self.replicates]
         return np.stack([_of_rounds(sequence, rounds, size) for sequence in sequences], axis=1)
@@ -137,7 +137,7 @@ class Streams:
         """Refuse draws for clients, agents or parties of other numbers; this class refuses nothing."""
 
     def _of_round(self, role: Role, counter: list[int]) -> list[np.random.Generator]:
-        """One generator per replicate, at the place of the stream for a round's numbers."""
+        """One generator per replicate, at the position of a round's numbers in the stream."""
         sequences = [self._sequence(replicate, role) for replicate in self.replicates]
         return [np.random.Generator(np.random.Philox(sequence, counter=counter)) for sequence in sequences]
 
@@ -147,12 +147,12 @@ class Streams:
 
 @lru_cache(maxsize=1 << 12)
 def _sequence(seed: int, replicate: int, role: Role, *client: int) -> np.random.SeedSequence:
-    """Made once, not in every round. Spawning from it is not allowed, because that would change it."""
+    """The seed of a stream, made once and not in every round. Never spawn from it: that would change it."""
     return np.random.SeedSequence((seed, replicate, int(role), *client))
 
 
 def _of_rounds(sequence: np.random.SeedSequence, rounds: Sequence[int], size: int) -> NDArray[np.float64]:
-    """First numbers of some rounds, (T, size), from one generator that is moved to their places one after another."""
+    """First numbers of some rounds, (T, size), from one generator that jumps from round to round."""
     stream = np.random.Generator(np.random.Philox(sequence))
     state = stream.bit_generator.state
     out = np.empty((len(rounds), size))
@@ -168,7 +168,7 @@ SHARED = (Role.FEATURES, Role.NETWORK_WEIGHTS, Role.SELECTION, Role.ATTACKERS)
 
 
 class NotYoursError(Exception):
-    """A party that would draw another party's numbers."""
+    """A party tries to draw another party's numbers."""
 
 
 class OwnStreams(Streams):
@@ -200,7 +200,7 @@ class OwnStreams(Streams):
     @property
     def seed(self) -> int:  # type: ignore[override]
         """Refused: with the seed, a party could draw all parties' numbers."""
-        raise NotYoursError("it asks for the seed, from which everybody's numbers follow")
+        raise NotYoursError("it reads the seed, from which all parties' numbers follow")
 
     def replicate(self, r: int) -> "OwnStreams":
         """The streams of the replicate at index r."""
@@ -221,7 +221,7 @@ class OwnStreams(Streams):
         self.drawn.add(Role(role))
         for number in numbers:
             if number not in self._parties:
-                raise NotYoursError(f"it draws what {number} draws of {Role(role).name}")
+                raise NotYoursError(f"it draws party {number}'s numbers of {Role(role).name}")
 
 
 def shared_generator(seed: int, role: Role) -> np.random.Generator:

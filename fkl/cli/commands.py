@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "markdown", "csv", "json")
 AS_GIVEN = {"ignore_unknown_options": True}
-"""Settings of a command whose words are names: a word that begins with a dash is refused as a name."""
+"""Settings of a command that takes names: a word with a leading dash is refused as an unknown name."""
 
 
 SECTIONS = {
@@ -41,7 +41,7 @@ LIBRARIES_MIB = {
     **dict.fromkeys((f"fkl {name}" for name in ("run", "study", "plan", "bound", "replay")), 1536),
     **dict.fromkeys(("fkl reproduce", "fkl flower try", "fkl flower site"), 1536),
 }
-"""Address space that the libraries of a command need, where it is not that of tables: none, or that of a run."""
+"""MiB of address space that the libraries of a command need, if not the 512 of a command that reads tables."""
 EXAMPLES = [
     ("fkl run algo=pof_mkl dataset=naval", "one run: files in outputs/runs"),
     ("fkl run -m algo=pof_mkl,vm_kofl seed=0,1", "four runs, and a table of them"),
@@ -64,7 +64,7 @@ def main() -> None:
         except click.ClickException as error:
             sys.exit(_refuse(FklError(error.format_message())))
         except KeyboardInterrupt:
-            print("error: interrupted; the same command continues from where it was", file=sys.stderr)
+            print("error: interrupted; the same command continues from where it stopped", file=sys.stderr)
             sys.exit(130)
         except Exception as error:
             refused = library_error(error)
@@ -102,12 +102,12 @@ class Command(click.Command):
     allow_extra_args = True
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Do the command, if there is memory for its libraries."""
+        """Run the command if there is enough memory for its libraries."""
         require_address_space(LIBRARIES_MIB.get(ctx.command_path, 512))
         return super().invoke(ctx)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words, and refuse the remaining ones."""
+        """Parse the words, and refuse any that remain."""
         try:
             left = super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -130,7 +130,7 @@ class RunCommand(Command):
     """`fkl run`, whose help also lists choices and keys."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Choices, and the keys that every run has."""
+        """Append the choices, and the keys of every run."""
         from fkl.cli.describe import overview
         from fkl.screen.messages import width
 
@@ -144,7 +144,7 @@ class Group(click.Group):
     kind = "command"
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the words before the command's name."""
+        """Parse the words before the command's name."""
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
@@ -170,14 +170,14 @@ class Group(click.Group):
         return list(self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """One line per command: its name and its purpose; in groups if there are any."""
+        """Write one line per command, with its name and purpose; the commands of `fkl` itself are in groups."""
         for title, names in (SECTIONS if ctx.parent is None else {"Actions": [*self.commands]}).items():
             with formatter.section(title):
                 rows = [(name, self.commands[name].get_short_help_str(limit=200)) for name in names]
                 formatter.write_dl(rows, col_max=12)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Two commands to begin with."""
+        """Append two example commands."""
         if ctx.parent is None:
             with formatter.section("Examples"):
                 formatter.write_dl(EXAMPLES, col_max=45)
@@ -223,7 +223,7 @@ _style = click.option(
     type=click.Choice(["screen", "paper", "column"]),
     default="screen",
     show_default=True,
-    help="Style of figures; paper is 500 and column 240 points wide, with letters of 8 points and captions in .txt.",
+    help="Style of figures: paper is 500 points wide and column 240, with 8-point letters and captions in .txt files.",
 )
 _config_dir = click.option(
     "--config-dir", metavar="FOLDER", help="Folder with your own choices, in folders named after their groups."
@@ -268,7 +268,7 @@ def run(
     A run that fails does not stop the others, except with --fail-fast.
     """
     if cfg and multirun:
-        raise FklError("--cfg and -m: must be one of these")
+        raise FklError("--cfg and -m: give only one of these")
     if resolve and not cfg:
         raise FklError("--resolve: must be given together with --cfg")
     folders = _folders(config_dir)
@@ -335,7 +335,7 @@ def study(file: Path, words: tuple[str, ...], **options: bool) -> None:
     from fkl.study.command import command
 
     if sum(options.values()) > 1:
-        raise FklError("--dry-run, --pilot, --register, --status: must be one of these")
+        raise FklError("--dry-run, --pilot, --register, --status: give only one of these")
     command(file, words, **options)
 
 
@@ -386,7 +386,7 @@ def describe_choice(name: str | None, config_dir: str | None, format: str) -> No
 @click.argument("methods", nargs=-1, metavar="METHOD [METHOD]", shell_complete=_named("algo"))
 @_config_dir
 def show_source(methods: tuple[str, ...], config_dir: str | None) -> None:
-    """Print the source of a method such as pof_mkl, with its equation numbers; or in what two methods differ."""
+    """Print the source of a method such as pof_mkl, with its equation numbers; or compare two methods."""
     from fkl.cli.show import shown
     from fkl.screen.messages import paged
 
@@ -417,17 +417,17 @@ def data_list(format: str) -> None:
     from fkl.screen.messages import say
 
     Sheet.from_rows(["name", "files", "size", "what it is"], [one[:4] for one in listings], [2]).show()
-    say("", f"Files lie in {_store().folder}; FKL_DATA names another folder.", "Those missing: fkl data fetch NAME.")
-    say("Where each lies, its rows and its licence: fkl data list --format=csv.")
+    say("", f"Files are in {_store().folder}; FKL_DATA names another folder.", "To download one: fkl data fetch NAME.")
+    say("Paths, numbers of rows and licences: fkl data list --format=csv.")
     if sizes := [file.stat().st_size for file in _parsed_tables()]:
-        kept = f"{plural(len(sizes), 'table')} of your own as they were read, {shown_bytes(sum(sizes))}"
+        kept = f"parsed copies of {plural(len(sizes), 'table')} of your own, {shown_bytes(sum(sizes))}"
         say(f"The cache keeps {kept}, in {_store().tables}; fkl data clear deletes them.")
 
 
 @data.command("describe", context_settings=AS_GIVEN)
 @click.argument("words", nargs=-1, metavar="[NAME] [KEY=VALUE ...]", shell_complete=_named("dataset"))
 def data_describe(words: tuple[str, ...]) -> None:
-    """Describe the data of a run, in the file's units, and draw how clients share them."""
+    """Describe the data of a run in the file's units, and draw how they are divided among clients."""
     from fkl.cli.describe_data import describe
 
     describe(words)
@@ -471,7 +471,7 @@ def _parsed_tables() -> list[Path]:
 
 
 def _tell(action: str, states: "Iterable[FileState]") -> None:
-    """One line per file."""
+    """Print one line per file, and raise an error if one is not ok."""
     from fkl.screen.messages import say
 
     wrong = 0
@@ -480,12 +480,12 @@ def _tell(action: str, states: "Iterable[FileState]") -> None:
         say(f"{mark} {state.dataset:14} {state.state:9} {state.file}  {state.detail}".rstrip())
         wrong += state.state != "ok"
     if wrong:
-        raise FklError(f"data {action}: {plural(wrong, 'file')} not as they should be")
+        raise FklError(f"data {action}: {plural(wrong, 'file')} missing or damaged")
 
 
 @commands.group(cls=Actions, subcommand_metavar="init|site|try ...")
 def flower() -> None:
-    """Run real sites under Flower, each with its own rows: docs/flower.md."""
+    """Run real sites under Flower, each with its own rows; docs/flower.md explains how."""
 
 
 @flower.command("init", context_settings=AS_GIVEN)
@@ -512,7 +512,7 @@ def flower_init(folder: Path, words: tuple[str, ...], sites: int, clients_per_si
 @click.option("--number", type=int, required=True, metavar="K", help="The site's number, from 0.")
 @click.option("--rows", type=click.Path(path_type=Path), required=True, help="File of the site's rows.")
 @click.option(
-    "--certificates", type=click.Path(path_type=Path), help="Certificates of the authority that signed the server's."
+    "--certificates", type=click.Path(path_type=Path), help="Certificates of the authority that certified the server."
 )
 @click.option("--key", type=click.Path(path_type=Path), help="Private key that identifies the site to the server.")
 def flower_site(server: str, number: int, rows: Path, certificates: Path | None, key: Path | None) -> None:
@@ -540,11 +540,11 @@ def flower_try(project: Path, rows: tuple[Path, ...], out: Path) -> None:
 @commands.command()
 @click.argument("run", metavar="RUN")
 @click.argument("rows", metavar="ROWS")
-@click.option("--client", help="Number or site of the client whose function predicts, if each client has its own.")
+@click.option("--client", help="Number or site of the client whose model predicts, if each client has its own.")
 @click.option("--replicate", type=int, help="Number of a replicate; by default the mean of all.")
 @click.option("--out", type=click.Path(path_type=Path), help="File for the predictions; by default they are printed.")
 @click.option(
-    "--across", metavar="TARGET", help="Print the errors of each site's function on each site's rows, by this column."
+    "--across", metavar="TARGET", help="Print the error of each site's model on each site's rows, for this target."
 )
 @click.option("--keep", metavar="COLUMN", multiple=True, help="Copy this column, such as ids; repeatable.")
 @click.option("--skip-bad-rows", is_flag=True, help="Leave predictions empty for rows that cannot be read.")
@@ -605,10 +605,10 @@ def figure(words: tuple[str, ...], style: str) -> None:
     help="Run nothing; write published cells, our numbers and their runs as a site into this folder.",
 )
 def reproduce(papers: tuple[str, ...], fail_fast: bool, readings: bool, site: str | None) -> None:
-    """Run all tables and figures of a paper, or of all, then write the page. It takes half an hour on two cores."""
+    """Run all tables and figures of a paper, or of all papers, then write the page: half an hour on two cores."""
     if site is not None:
         if fail_fast or readings:
-            raise FklError("--site, --fail-fast and --readings: --site runs nothing, and is given alone")
+            raise FklError("--site, --fail-fast and --readings: give --site alone, because it runs nothing")
         with requires_extra("report", "reproduce --site"):
             from fkl.report.site import write_site
 

@@ -34,8 +34,8 @@ NODES = {
 }
 """Parts of the configuration without choices: class, place of its keys, and description."""
 MADE = {
-    "_target_": "the class of fkl that takes the other keys of its node; each choice brings its own",
-    "table": "where the data set's file is, and how its columns are read; each data set brings its own",
+    "_target_": "the class of fkl that receives the other keys of its node; each choice sets its own",
+    "table": "where the data set's file is, and how its columns are read; each data set sets its own",
 }
 """Entries of config.yaml that are not keys."""
 PLACES = (*(name for name in NODES if name != "settings"), *choices.GROUPS)
@@ -43,7 +43,7 @@ PLACES = (*(name for name in NODES if name != "settings"), *choices.GROUPS)
 MOST_NAMED, MOST_MEANINGS = 6, 4
 """Maximum number of choices named for a key, and of meanings shown for it."""
 TABLE_SET = "fkl.data.table_set.TableSet"
-"""Class of the data sets that their YAML describes."""
+"""Class of the data sets that a YAML file describes completely."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def explained(name: str, width: int, folders: Sequence[Path] = ()) -> str:
     Raises
     ------
     fkl.basics.errors.FklError
-        If there is nothing with this name.
+        If nothing has this name.
     """
     told = [f"{name}: {words}" for words in (meaning(name), kind_meaning(name)) if words]
     told += _keys_named(name, folders)
@@ -140,7 +140,7 @@ def _wrapped(text: str, width: int) -> str:
 
 
 def _keys_named(name: str, folders: Sequence[Path]) -> list[str]:
-    """Meanings of a key, and the choices that have it if these differ; the default choice comes first."""
+    """Meanings of a key, each with the choices that have it; the default choice comes first."""
     group, dot, _ = name.partition(".")
     if not dot or group in NODES:
         keys = of_node(group if dot else "settings").keys
@@ -151,7 +151,7 @@ def _keys_named(name: str, folders: Sequence[Path]) -> list[str]:
     names = dict.fromkeys([*([chosen] if isinstance(chosen, str) else []), *choices.files(group, folders)])
     found: dict[str, list[tuple[str, str]]] = {}
     for choice in names:
-        with suppress(FklError):  # where a YAML of the user's names a class that is not there
+        with suppress(FklError):  # a user's YAML may name a class that does not exist
             for key in keys_of_choice(group, choice, folders):
                 if key.name == name:
                     found.setdefault(_row(key), []).append((choice, key.default))
@@ -194,7 +194,7 @@ def describe(name: str, folders: Sequence[Path] = ()) -> Description:
     wanted = last if equals else said
     having = [group for group in GROUPS if wanted in _choices(group, folders)]
     if equals and said not in GROUPS:
-        raise FklError(f"{said}: no such group; there are {', '.join(GROUPS)}")
+        raise FklError(f"{said}: no such group; groups are {', '.join(GROUPS)}")
     if not having or (equals and said not in having):
         what = f"choice of {said}" if equals else "choice, key, column or kind of message"
         names = [one for group in ([said] if equals else GROUPS) for one in _choices(group, folders)]
@@ -240,12 +240,12 @@ def keys_of_choice(group: str, name: str, folders: Sequence[Path] = ()) -> tuple
 
 
 def _place(group: str, name: str) -> str:
-    """The node of a choice: of loggers there can be several."""
+    """The node of a choice; each of several loggers has its own."""
     return f"{group}.{name}" if group == "logger" else group
 
 
 def _keys_of_table_set(node: dict[str, Any], comments: dict[str, str]) -> Iterator[Key]:
-    """Keys of a data set that its YAML describes, with the comment over each."""
+    """Keys of a data set that its YAML describes, with the comment above each as its meaning."""
     for name, option in options(node).items():
         meaning = comments.get(name, "")
         yield Key(f"dataset.{name}", option.told, _yaml(node[name]), option.allowed, meaning, option.bounds)
@@ -300,7 +300,7 @@ def _flat(node: dict[str, Any], start: str = "") -> Iterator[tuple[str, object]]
 
 
 def of_node(name: str) -> Description:
-    """Description of the keys outside every group."""
+    """Description of a part of the configuration that has no choices, see `NODES`."""
     primary, (target, group, what) = choices.primary(), NODES[name]
     own = {key: value for key, value in primary.items() if key not in choices.GROUPS and not isinstance(value, dict)}
     made, node = _class(target), primary[group] if group else own
@@ -330,7 +330,7 @@ def _keys(group: str, made: Class, node: dict[str, Any]) -> Iterator[Key]:
     """Keys of a node in the order of its YAML, followed by those of its class that the YAML omits."""
     start = f"{group}." if group else ""
     for name in dict.fromkeys([*(key for key in node if key != "_target_"), *made.keys]):
-        one, annotation = made.keys.get(name, (Declared(GIVEN), ""))  # nothing is known of a base elsewhere
+        one, annotation = made.keys.get(name, (Declared(GIVEN), ""))  # the key of a base class elsewhere
         value = _yaml(node.get(name, "" if one.default is GIVEN else one.default))
         kind = _type(annotation, one.among)
         yield Key(start + name, kind, value, one.allowed(annotation), _plain(one.meaning), one.bounds)
@@ -352,13 +352,13 @@ def _yaml(value: object) -> str:
 
 
 def _plain(text: str) -> str:
-    """A docstring's text for authors of YAML."""
+    """A docstring's text with YAML's words for Python's."""
     text = re.sub(r"\bNone\b", "null", text.replace("``", ""))
     return text.replace("True", "true").replace("False", "false")
 
 
 def _paper(made: Class) -> str:
-    """The first paragraph with a citation that is about the class, or about one that it extends."""
+    """The first paragraph with a citation about the class, or about a class that it extends."""
     for one in made.family:
         for paragraph in (*_paragraphs(one), *one.sections[""].split("\n\n")):
             if CITATION.search(paragraph):
@@ -367,7 +367,7 @@ def _paper(made: Class) -> str:
 
 
 def _equations(made: Class) -> str:
-    """Equations and algorithms of the paper that the source of the class names, or of one that it extends."""
+    """The paper's equations and algorithms that the source of the class, or of one that it extends, names."""
     ours = [one for one in made.family if ".algorithms." in one.module.name]
     text = "\n".join(dict.fromkeys(part for one in ours for part in (*_paragraphs(one), source_of(one))))
     parts = []
@@ -379,7 +379,7 @@ def _equations(made: Class) -> str:
 
 
 def _paragraphs(made: Class) -> list[str]:
-    """Paragraphs of its module; of a module with several methods those that begin with its label and a colon."""
+    """Paragraphs of its module's docstring; if the module has several methods, those that start with its label."""
     paragraphs = made.module.docstring.split("\n\n")
     if _methods(made) < 2:
         return paragraphs
@@ -389,7 +389,7 @@ def _paragraphs(made: Class) -> list[str]:
 
 
 def source_of(made: Class) -> str:
-    """Source of its module; of a module with several methods its own part, and the functions that it calls."""
+    """Source of its module; if the module has several methods, that of the class and of the functions it calls."""
     text = made.module.text
     if _methods(made) < 2:
         return text
@@ -398,7 +398,7 @@ def source_of(made: Class) -> str:
 
 
 def called_functions(made: Class) -> list[ast.FunctionDef]:
-    """Functions of its module that a class calls, also through others."""
+    """Functions of its module that a class calls, directly or through other functions."""
     text, found = ast.unparse(made.tree), list[ast.FunctionDef]()
     functions = [part for part in made.module.tree.body if isinstance(part, ast.FunctionDef)]
     while more := [part for part in functions if part not in found and re.search(rf"\b{part.name}\b", text)]:
@@ -408,7 +408,7 @@ def called_functions(made: Class) -> list[ast.FunctionDef]:
 
 
 def _methods(made: Class) -> int:
-    """How many methods are in its module."""
+    """Number of methods in its module."""
     return made.module.text.count("\n    label: ClassVar[str] = ")
 
 
@@ -418,7 +418,7 @@ def _order(number: str) -> tuple[int, str]:
 
 
 def as_text(description: Description, width: int) -> str:
-    """The same for a terminal so many columns wide."""
+    """A description as text for a terminal of this width."""
     from click import HelpFormatter
 
     page = HelpFormatter(width=width)
@@ -433,14 +433,14 @@ def as_text(description: Description, width: int) -> str:
             page.write_text(heading + text)
     if description.brings:
         page.write_paragraph()
-        page.write_text(f"It comes with {' '.join(description.brings)}, unless others are chosen.")
+        page.write_text(f"It selects {' '.join(description.brings)}, unless you choose others.")
     if description.keys:
         with page.section("Keys"):
             rows = [(f"{key.name}={key.default}", _row(key)) for key in description.keys]
             page.write_dl(rows, col_max=34)
     if description.also:
         page.write_paragraph()
-        page.write_text(f"There is more of this name: fkl describe {' or '.join(description.also)}")
+        page.write_text(f"Other choices have the same name: fkl describe {' or '.join(description.also)}")
     return page.getvalue().rstrip("\n")
 
 
@@ -449,7 +449,7 @@ def overview(width: int) -> str:
     from click import HelpFormatter
 
     page = HelpFormatter(width=width)
-    with page.section("Choices, `fkl list` says what they are"):
+    with page.section("Choices, which `fkl list` describes"):
         primary = choices.primary()
         names = {group: ", ".join(choices.files(group)) for group in choices.GROUPS}
         page.write_dl([(f"{group}={_yaml(primary[group])}", there) for group, there in names.items()])
@@ -463,7 +463,7 @@ def overview(width: int) -> str:
 
 
 def _row(key: Key) -> str:
-    """Type, meaning and limits in one text."""
-    limits = f"Must be {key.limits}." if key.limits and not key.type.startswith("{") else ""  # which lists them all
+    """Type, meaning and limits of a key in one text."""
+    limits = f"Must be {key.limits}." if key.limits and not key.type.startswith("{") else ""  # this type lists them all
     meaning = f"{key.meaning.removesuffix('.')}." if key.meaning else ""
     return " ".join(part for part in (f"[{key.type}]" if key.type else "", meaning, limits) if part)

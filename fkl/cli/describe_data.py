@@ -1,4 +1,4 @@
-"""Description of a data set and its distribution over clients: figures and a picture, before any method runs."""
+"""Description of a data set and its distribution over clients: numbers and a picture, before any method runs."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -36,7 +36,7 @@ def describe(words: tuple[str, ...]) -> None:
     Parameters
     ----------
     words : tuple of str
-        As for ``fkl run``; a first one without a sign of equality is a data set.
+        Words as for ``fkl run``; a first word without an equals sign is the name of a data set.
     """
     of_a_set = [f"dataset={words[0]}", *words[1:]] if words and "=" not in words[0] else words
     run = load(compose(*of_a_set))
@@ -67,7 +67,7 @@ def _of_table(run: Run, table: Table) -> list[str]:
         "target: " + ", ".join(f"{name} {value:.5g}" for name, value in spread.items()),
     ]
     if table.tested is not None:
-        lines.append(f"{plural(int(table.tested.sum()), 'row')} set apart to be tested on")
+        lines.append(f"{plural(int(table.tested.sum()), 'row')} held out as test rows")
     if table.incomplete.rows:
         lines.append(str(table.incomplete))
     names, of = _classes(table, y)
@@ -78,7 +78,7 @@ def _of_table(run: Run, table: Table) -> list[str]:
 
 
 def _of_features(table: Table) -> tuple[Sheet | None, list[str]]:
-    """One row per feature, in the units of the file, and what the rows do not say."""
+    """A table with one row per feature, in the file's units, and lines about features without a row."""
     if not isinstance(table.x, np.ndarray):
         return None, [f"features are stored sparse: {table.x.nnz} of {table.x.shape[0] * table.x.shape[1]} cells"]
     x = table.x * table.scale.x_unit + table.scale.x_low
@@ -123,7 +123,7 @@ def _classes(of: Table | Problem, y: NDArray[np.float64]) -> tuple[list[str], ND
 
 def _drawn(run: Run, given: Problem) -> str:
     """The picture's files: numbers of samples of clients, by site, and their targets."""
-    from fkl.report.figures import canvas, rendered, shade  # isort: skip  its package sets what matplotlib says
+    from fkl.report.figures import canvas, rendered, shade  # isort: skip  its package configures matplotlib's messages
 
     import matplotlib
     from matplotlib.ticker import MaxNLocator
@@ -155,7 +155,7 @@ def _drawn(run: Run, given: Problem) -> str:
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for suffix, content in rendered(figure, "where samples are from, left, and what their targets are, right").items():
+    for suffix, content in rendered(figure, "samples of each client by site, left, and their targets, right").items():
         paths.append(folder / f"{run.dataset.name}-{partition.lower()}{suffix}")
         with whole_file(paths[-1]) as stream:
             stream.write(content)

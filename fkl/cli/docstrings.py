@@ -58,7 +58,7 @@ class Module:
 
     @cached_property
     def tree(self) -> ast.Module:
-        """The same, parsed."""
+        """Syntax tree of its text."""
         try:
             return ast.parse(self.text)
         except SyntaxError as error:
@@ -81,7 +81,7 @@ class Module:
 
     @cached_property
     def imports(self) -> dict[str, tuple[str, str]]:
-        """Module and name of what it imports from fkl, and what a user's module imports from others of the user."""
+        """Module and name of each import from fkl; for a user's module, also of imports from the user's modules."""
         lines = [line for line in self.tree.body if isinstance(line, ast.ImportFrom) and line.module]
         tops = [str(line.module).partition(".")[0] for line in lines]
         ours = [
@@ -92,7 +92,7 @@ class Module:
         return {alias.asname or alias.name: (str(line.module), alias.name) for line in ours for alias in line.names}
 
     def value(self, expression: ast.expr) -> Any:
-        """A literal, or the constant that a name stands for, here or in the module that it comes from."""
+        """Value of a literal, or of a constant by its name, here or in the module from which it is imported."""
         with suppress(ValueError):
             return ast.literal_eval(expression)
         if isinstance(expression, ast.Name):
@@ -100,7 +100,7 @@ class Module:
                 return self.value(self.constants[expression.id])
             where, name = self.imports[expression.id]
             return module(where).value(ast.Name(name))
-        if isinstance(expression, ast.Dict):  # of words, and what each does
+        if isinstance(expression, ast.Dict):  # its keys are the allowed words
             return tuple(self.value(one) for one in expression.keys if one is not None)
         if isinstance(expression, ast.Tuple):
             parts = expression.elts
@@ -137,7 +137,7 @@ class Class:
 
     @cached_property
     def keys(self) -> dict[str, tuple[Key, str]]:
-        """Declaration and type of each key, also of those from classes that it extends."""
+        """Declaration and type of each key, including inherited keys."""
         found = {name: one for base in reversed(self.family[1:]) for name, one in base.keys.items()}
         for line in self.tree.body:
             if not isinstance(line, ast.AnnAssign) or not isinstance(line.target, ast.Name) or line.value is None:
@@ -167,7 +167,7 @@ class Class:
 
     @cached_property
     def attributes(self) -> dict[str, Any]:
-        """Values of its class variables that are literals."""
+        """Values of those of its class variables that are literals."""
         found = {}
         for line in self.tree.body:
             if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value is not None:
@@ -179,7 +179,7 @@ class Class:
 
     @cached_property
     def family(self) -> tuple["Class", ...]:
-        """Itself and the classes of fkl and of the user that it extends, nearest first."""
+        """The class itself and the classes of fkl and of the user that it extends, nearest first."""
         names = [base.id for base in self.tree.bases if isinstance(base, ast.Name)]
         bases = [found_class(self.module.name, name) for name in names]
         return (self, *(one for base in bases if base is not None for one in base.family))
@@ -187,7 +187,7 @@ class Class:
 
 @cache
 def found_class(module_name: str, name: str) -> Class | None:
-    """A class by the module that defines or imports it; None if it is not there."""
+    """A class by the module that defines or imports it; None if there is no such class."""
     here = module(module_name)
     for line in here.tree.body:
         if isinstance(line, ast.ClassDef) and line.name == name:

@@ -21,23 +21,23 @@ FAMILIES = {
     "online": "one learner, no clients",
     "parsimonious": "one message of few samples",
 }
-"""Headings of methods, by the package of fkl.algorithms with their class."""
+"""Headings of methods, by the package of fkl.algorithms that has their class."""
 WORDS = {
     "dataset": "data sets",
     "partition": "which client has which rows",
     "kernels": "dictionaries of kernels",
     "topology": "graphs of agents",
-    "participation": "who takes part in a round",
+    "participation": "which clients take part in a round",
     "aggregate": "what a server learns from messages",
     "audit": "attacks on the stated epsilon",
     "privacy": "clipped and noisy messages",
     "attack": "false messages of some clients",
     "compression": "messages of few bits",
-    "secure": "the server sees sums only",
+    "secure": "the server sees only sums",
     "late": "updates or labels that arrive late",
     "links": "which links are up",
     "intervals": "intervals around predictions",
-    "logger": "where a run is followed",
+    "logger": "where a run reports its progress",
     "as_published": "+as_published=NAME, changed readings",
     "experiment": "+NAME, the papers' runs",
 }
@@ -46,7 +46,7 @@ OWN = "methods of your own"
 
 
 def show_list(group: str | None, format: str = "table", folders: Sequence[Path] = ()) -> None:
-    """Print the names of all groups, or with a group its choices and their descriptions; also of the user's folders."""
+    """Print the names in all groups, or describe the choices of one group, including those in the user's folders."""
     if group is None:
         _show_groups(format, folders)
         return
@@ -84,7 +84,7 @@ def _by_losses(names: Sequence[str], folders: Sequence[Path]) -> dict[str, list[
 
 
 def by_family(names: Sequence[str], folders: Sequence[Path] = ()) -> dict[str, list[str]]:
-    """Methods by their kind of parties; classes that are not fkl's are the last."""
+    """Methods by their kind of parties; the user's own classes come last."""
     made: dict[str, list[str]] = {family: [] for family in FAMILIES.values()}
     for name in names:
         package, _, module = str(keys_of("algo", name, folders).get("_target_")).partition(".algorithms.")

@@ -1,4 +1,4 @@
-"""`fkl replay`: play a finished run again from its folder, and compare its tables digit by digit."""
+"""`fkl replay`: repeat a finished run from its folder, and compare its tables digit by digit."""
 
 import csv
 import re
@@ -23,18 +23,18 @@ FILES = tuple(f"{name}.csv" for name in TABLES)
 PLACES = ("replicate", "round", "client")
 """Columns that identify a row."""
 SURROUNDINGS = ("fkl", "code", "data", "python", "processor", "blas")
-"""Things that decide numbers, by key of provenance.json, in addition to package versions and the configuration."""
+"""Keys of provenance.json that can change results, in addition to package versions and the configuration."""
 
 
 class Replay(NamedTuple):
-    """Result of playing a run again.
+    """Result of repeating a run.
 
     Parameters
     ----------
     first : str
         Place and size of the first difference; empty if there is none.
     words : str
-        One line for people.
+        Summary in one line.
     """
 
     first: str
@@ -47,7 +47,7 @@ class Replay(NamedTuple):
 
 
 def command(which: str, outputs: Path = Path("outputs")) -> bool:
-    """Play a run again, print one line about it, and return whether its digits are the same."""
+    """Repeat a run, print one line about it, and return whether its digits are the same."""
     replayed = replay(found(which, outputs))
     say(f"{'✓' if replayed.same else '✗'} {replayed.words}")
     return replayed.same
@@ -70,7 +70,7 @@ def found(which: str, outputs: Path) -> FinishedRun:
 
 
 def replay(run: FinishedRun, progress: bool = True) -> Replay:
-    """Play a run again in a temporary folder, and compare every cell of its tables as text.
+    """Repeat a run in a temporary folder, and compare every cell of its tables as text.
 
     Data are read from FKL_DATA, or from the run's own data folder. The user's own files and modules are read from the
     current folder, as in the run.
@@ -82,7 +82,7 @@ def replay(run: FinishedRun, progress: bool = True) -> Replay:
         try:
             execute(to_play_again(run, place, out=str(again), **nothing_more), progress)
         except DivergedError as error:
-            first, told = f"played again it diverged ({error})", {}
+            first, told = f"the repeated run diverged ({error})", {}
         else:
             first = next((words for name in FILES for words in _differences(run.folder / name, again / name)), "")
             told = provenance(again)
@@ -91,13 +91,13 @@ def replay(run: FinishedRun, progress: bool = True) -> Replay:
         words = f"other digits in {name}: {first}"
     else:
         but = " and ".join(TIMING_COLUMNS)
-        took = f"played in {time.monotonic() - start:.1f} s"
-        words = f"same digits in {name}: all of {', '.join(FILES)} but {but}, {took}"
+        took = f"repeated in {time.monotonic() - start:.1f} s"
+        words = f"same digits in {name}: all of {', '.join(FILES)} except {but}, {took}"
     return Replay(first, f"{words}; {_surroundings(run.provenance, told)}" if told else words)
 
 
 def _differences(then: Path, now: Path) -> Iterator[str]:
-    """First difference between two tables of one name, from the top, and its size."""
+    """Differences between two tables of the same name, from the top, each with its size."""
     name = then.name
     rows = zip_longest(_rows(then), _rows(now))
     before, after = next(rows, (None, None))
@@ -111,10 +111,10 @@ def _differences(then: Path, now: Path) -> Iterator[str]:
             continue
         if one is None or other is None:
             count = "more" if one is None else "fewer"
-            yield f"{name} has {count} rows when it is played again, from row {number} on"
+            yield f"{name} has {count} rows when it is repeated, from row {number} on"
             return
         if not len(one) == len(other) == len(before):
-            yield f"row {number} of {name} has {len(one)} cells, {len(other)} when it is played again"
+            yield f"row {number} of {name} has {len(one)} cells, {len(other)} when it is repeated"
             return
         where = ", ".join(f"{column} {other[before.index(column)]}" for column in PLACES if column in before)
         for at in columns:
@@ -132,17 +132,17 @@ def _rows(file: Path) -> Iterator[list[str]]:
 
 
 def _apart(then: str, now: str) -> str:
-    """The new value of a cell, and its difference to the old one."""
+    """The new value of a cell, and its difference from the old one."""
     try:
         old, new = float(then), float(now)
     except ValueError:
-        return f"{now or 'empty'} when it is played again"
+        return f"{now or 'empty'} when it is repeated"
     share = f", {(new - old) / abs(old):+.2g} of its size" if old else ""
-    return f"{now} when it is played again ({new - old:+.3g}{share})"
+    return f"{now} when it is repeated ({new - old:+.3g}{share})"
 
 
 def _surroundings(then: dict[str, Any], now: dict[str, Any]) -> str:
-    """Words about what has changed since the run: code, data or versions."""
+    """Text about what has changed since the run: code, data or versions."""
     if then["digest"] == now["digest"]:  # which also covers code and data
         then = {**then, **{key: now[key] for key in ("code", "data")}}
     known = [key for key in SURROUNDINGS if key in then]
@@ -153,11 +153,11 @@ def _surroundings(then: dict[str, Any], now: dict[str, Any]) -> str:
     missing = [key for key in SURROUNDINGS if key not in known]
     if missing and not words:
         said = "versions are those of the run"
-    return said + f"; what the run does not tell: {', '.join(missing)}" * bool(missing)
+    return said + f"; the run did not record {', '.join(missing)}" * bool(missing)
 
 
 def _change(key: str, then: dict[str, Any], now: dict[str, Any]) -> str:
-    """One thing then and now; empty if it is unchanged."""
+    """Old and new value of an entry; empty if it is unchanged."""
     old, new = then.get(key), now.get(key)
     if old == new:
         return ""

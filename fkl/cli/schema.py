@@ -20,7 +20,7 @@ TYPES: dict[str, Schema] = {
     "str": {"type": ["string", "number"]},
     "dict": {"type": "object"},
 }
-"""JSON types for the types in docstrings. The run accepts a number as a word."""
+"""JSON types for the types of keys. A run accepts a number where a string is expected."""
 INTERPOLATION: Schema = {"type": "string", "pattern": r"\$\{.+\}|^\?\?\?$"}
 """A value that Hydra's syntax takes from another key, or requires on the command line."""
 
@@ -28,13 +28,13 @@ INTERPOLATION: Schema = {"type": "string", "pattern": r"\$\{.+\}|^\?\?\?$"}
 def schema(name: str | None = None) -> Schema:
     """The JSON Schema of a configuration, or with a group's name that of a choice's file, ``conf/GROUP/*.yaml``.
 
-    A node is checked by the class that its ``_target_`` names, or by that of the choice that it extends. A class of
-    the user's own may have any keys.
+    A node is checked against the class that its ``_target_`` names, or the class of the choice that it extends. A
+    user's own class may have any keys.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        If there is no group of this name.
+        If no group has this name.
     """
     if name is not None and name not in choices.GROUPS:
         raise FklError(
@@ -75,7 +75,7 @@ def _group(group: str) -> Schema:
 
 def _of_class(group: str, target: str, names: list[str]) -> Schema:
     """The keys of a class, and the defaults that all its choices share."""
-    if target == TABLE_SET:  # whose YAML names in `table` the keys next to it
+    if target == TABLE_SET:  # its YAML names in `table` the keys next to it
         keys = class_keys("dataset.table", "fkl.data.table_layout.Layout")
         table = {"description": MADE["table"], "type": "object", **_closed(keys)}
         return {"properties": {"table": table}, "required": ["table"], "allOf": [_of_table(name) for name in names]}
@@ -109,7 +109,7 @@ def _key(key: Key) -> Schema:
 
 
 def _typed(told: str) -> Schema:
-    """JSON type for a docstring's type; any value if there is no such type."""
+    """JSON type for a key's type; any value if no JSON type fits."""
     if told.startswith("{"):
         return {"enum": re.findall(r'"([^"]*)"', told)}
     inner = TYPES.get(re.sub(r",? or null$", "", told).rpartition(" ")[2], {})

@@ -1,4 +1,4 @@
-"""`fkl show`: the source of a method, which names the paper's equations; of two methods, what differs."""
+"""`fkl show`: the source of a method, which names the paper's equations, or the differences of two methods."""
 
 import ast
 import difflib
@@ -11,12 +11,12 @@ from fkl.cli.docstrings import Class
 
 
 def shown(names: Sequence[str], folders: Sequence[Path] = ()) -> str:
-    """The source of one method, or the functions in which two differ.
+    """The source of one method, or the functions in which two methods differ.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        If a name is no method, or there are more than two.
+        If a name is not that of a method, or more than two are given.
     """
     if not 1 <= len(names) <= 2:
         raise FklError(f"show {' '.join(names)}".strip() + ": must be given one method, or two to compare")
@@ -39,7 +39,7 @@ def shown(names: Sequence[str], folders: Sequence[Path] = ()) -> str:
 
 
 def _family(name: str, folders: Sequence[Path]) -> list[Class]:
-    """The method's class and those of other methods that it extends, without the contract that all have."""
+    """The method's class and those of other methods that it extends, without the contract that all methods extend."""
     own, *others = class_of("algo", name, folders).family
     return [own, *(one for one in others if ".algorithms." in one.module.name)]
 
@@ -54,7 +54,7 @@ def _source(one: Class) -> str:
 
 
 def _functions(family: Iterable[Class]) -> dict[str, str]:
-    """Sources of a method's functions and, as `keys`, of its fields, by name; what it extends counts as its own."""
+    """Sources of a method's functions and, as `keys`, of its fields, by name, including inherited ones."""
     found: dict[str, str] = {}
     for one in family:
         parts: list[ast.stmt] = [*one.tree.body, *called_functions(one)]

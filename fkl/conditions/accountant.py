@@ -11,25 +11,25 @@ from fkl.basics.errors import install_hint
 INSTALLED = find_spec("dp_accounting") is not None
 """Whether dp-accounting is installed; this does not import it, because the import takes seconds."""
 COMPOSED = 40
-"""Most numbers of mechanisms for which epsilon with drawn clients is computed."""
+"""Largest number of different counts of mechanisms for which epsilon with drawn clients is computed."""
 LOSS_STEP = 1e-3
-"""Step of the grid of privacy losses, which are rounded up; a tenth changes epsilon by less than 1e-4 of its size."""
-MISSING = f"no epsilon is computed: dp-accounting, which does it, comes with {install_hint('privacy')}"
+"""Grid step of privacy losses, which are rounded up; a tenth of it changes epsilon by less than 1e-4 of its size."""
+MISSING = f"no epsilon is computed, because dp-accounting is missing: {install_hint('privacy')}"
 
 
 def epsilons(noise: float, times: NDArray[np.integer], delta: float) -> NDArray[np.float64]:
-    """Epsilon of a number of Gaussian mechanisms, one after another.
+    """Epsilon of a sequence of Gaussian mechanisms, for several lengths of the sequence.
 
-    Each may depend on the outputs of earlier ones. n of them with noise multiplier sigma reveal as much as one with
-    sigma / sqrt(n) (Dong, Roth and Su, Gaussian Differential Privacy, 2022, corollary 3.3), whose epsilon for delta is
-    exact: Balle and Wang, Improving the Gaussian Mechanism for Differential Privacy (2018), theorem 8.
+    Each mechanism may depend on the outputs of earlier ones. n of them with noise multiplier sigma reveal as much as
+    one with sigma / sqrt(n) (Dong, Roth and Su, Gaussian Differential Privacy, 2022, corollary 3.3), whose epsilon for
+    delta is exact: Balle and Wang, Improving the Gaussian Mechanism for Differential Privacy (2018), theorem 8.
 
     Parameters
     ----------
     noise : float
-        Sigma > 0: standard deviation over sensitivity.
+        Sigma > 0, the standard deviation divided by the sensitivity.
     times : int array
-        Number of mechanisms; for 0, epsilon is 0.
+        Numbers of mechanisms; for 0, epsilon is 0.
     delta : float
 
     Returns
@@ -56,19 +56,19 @@ def _epsilon_of_count(noise: float, times: int, delta: float) -> float:
 def sampled_epsilons(
     noise: float, probability: float, times: NDArray[np.integer], delta: float, replaced: bool
 ) -> NDArray[np.float64]:
-    """An upper bound of the epsilon of a number of Gaussian mechanisms in which a client takes part by chance, unseen.
+    """Upper bounds of epsilon for sequences of Gaussian mechanisms in which a client takes part by chance, unseen.
 
-    Computed from privacy loss distributions: Koskela, Jälkö and Honkela, Computing Tight Differential Privacy
-    Guarantees Using FFT (2020). Only some numbers of mechanisms are composed, because each takes time; others get the
-    epsilon of the next larger one.
+    They are computed from privacy loss distributions: Koskela, Jälkö and Honkela, Computing Tight Differential Privacy
+    Guarantees Using FFT (2020). Only some lengths are composed, because each takes time; other lengths get the epsilon
+    of the next larger one.
 
     Parameters
     ----------
     noise, times, delta : see `epsilons`
     probability : float
-        Of taking part in each mechanism, independently of everything else.
+        Probability of taking part in each mechanism, independently of everything else.
     replaced : bool
-        Whether a message is replaced by any other one; otherwise it is omitted.
+        Whether neighbouring data sets replace a message by any other message; otherwise they omit it.
     """
     steps = np.unique(np.append(np.geomspace(1, times.max(), COMPOSED).astype(int), times.max()))
     told = np.array([_sampled_epsilon(noise, probability, int(count), delta, replaced) for count in steps])
@@ -88,7 +88,7 @@ def _sampled_epsilon(noise: float, probability: float, times: int, delta: float,
 
 
 def epsilon_of(mu: float, delta: float) -> float:
-    """Epsilon of one Gaussian mechanism whose sensitivity is mu times its standard deviation; 0 for mu = 0."""
+    """Epsilon of one Gaussian mechanism with a sensitivity of mu standard deviations; 0 for mu = 0."""
     from dp_accounting import get_epsilon_gaussian
 
     return float(get_epsilon_gaussian(1 / mu, delta)) if 0 < mu < np.inf else mu

@@ -1,8 +1,8 @@
-"""Aggregators: what a server learns from clients' messages where some of them may be false.
+"""Aggregators: robust means of clients' messages, for a server that may receive false messages.
 
-A server of a star asks its aggregator for the mean of its clients' messages. Here the aggregator gives it another
-location of the messages, which a minority of false ones cannot move far. A message counts as one vector, whatever its
-parts. A server that multiplies the mean by the number of clients, as for sums, multiplies this location by it.
+A server asks its aggregator for the mean of its clients' messages. These aggregators return another estimate of
+location, which a minority of false messages cannot move far. A message counts as one vector, whatever its parts. A
+server that multiplies the mean by the number of clients, to form a sum, multiplies this estimate.
 """
 
 from collections.abc import Mapping
@@ -23,9 +23,9 @@ from fkl.wire.payloads import chosen_of, payloads_of, rebuilt, with_axes_of
 DIGITS = 6
 """Decimals of a score."""
 LEAST_DISTANCE = 1e-150
-"""Divides a message that equals the median; its square is still a number."""
+"""Smallest distance, by which a message at the median is divided; its square is still above 0."""
 ROUNDING = 1e-9
-"""A share of clients, times their number, may be this much below an integer."""
+"""Tolerance for rounding: a share times the number of clients may be this much below an integer."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Aggregate(SumOnly):
     Parameters
     ----------
     payload : Payload
-        The payload that travelled.
+        The payload that was sent.
     aggregate : (R, ...)
     """
 
@@ -46,13 +46,13 @@ class Aggregate(SumOnly):
     aggregate: Array
 
     def mean(self, share: Array) -> Array:
-        """The aggregate, times the sum of all shares."""
+        """The aggregate times the sum of all shares."""
         return share.sum() * self.aggregate
 
 
 @dataclass(frozen=True)
 class Aggregator(OnMessages):
-    """Base class of aggregators; a subclass writes `combined`.
+    """Base class of aggregators; a subclass defines `combined`.
 
     Present clients count equally, whatever their shares in a mean.
     """
@@ -61,25 +61,25 @@ class Aggregator(OnMessages):
     means_only = False
 
     def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
-        """The aggregate (R, P) of messages (R, n, P); `sent` are their entries that travelled, None for all."""
+        """The aggregate (R, P) of messages (R, n, P); `sent` marks the entries that were sent, None for all."""
         raise NotImplementedError
 
     def require_clients(self, n: int) -> None:
-        """Refuse this number of present clients with a `BadValue`."""
+        """Raise BadValue if the aggregator cannot work with this number of present clients."""
 
     def require_samples(self, problem: Any) -> None:
-        """Refuse too few clients in any round with some."""
+        """Raise BadValue if a round with clients has too few of them."""
         self.require_clients(int(problem.together[problem.together > 0].min(initial=problem.present.shape[1])))
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
-        """Refuse servers that need more than means, and conditions that hide, or weigh, single messages."""
+        """Refuse servers that need more than means, and conditions that hide or weight single messages."""
         given, privacy, late = type(self).__name__, conditions.get("privacy"), conditions.get("late")
         reads = method.draws_for_clients or not method.means_only
-        require(not reads, "aggregate", given, f"null for {method.label}, whose server asks for more than means")
-        hides = "null where sums are secure: an aggregator reads what each client sent"
+        require(not reads, "aggregate", given, f"null for {method.label}, whose server needs more than means")
+        hides = "null with secure sums: an aggregator reads each client's message"
         require(conditions.get("secure") is None, "aggregate", given, hides)
         central = type(privacy).__name__ == "Central" and privacy.noise > 0  # type: ignore[union-attr]
-        require(not central, "aggregate", given, "null with noise of privacy=central, which hides a client in a mean")
+        require(not central, "aggregate", given, "null with privacy=central, whose noise is on the mean of all clients")
         if type(late).__name__ == "LateUpdates":
             one_round = "all with an aggregator, which compares the messages of one round"
             require(late.drawn == "all", "late.drawn", late.drawn, one_round)  # type: ignore[union-attr]
@@ -117,42 +117,41 @@ class Aggregator(OnMessages):
 class Median(Aggregator):
     """The median of every entry over the clients (Yin et al., ICML 2018, Definition 1).
 
-    An entry that some clients leave out has the median of the others' values, times their share of all clients: with
-    `TrimmedMean` and nothing trimmed that is the mean.
+    For an entry that some clients do not send, it is the median of the other clients' values, times the share of
+    clients that send it. `TrimmedMean` with nothing trimmed is then the mean.
     """
 
     def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
-        """The middle value, or the mean of the two in the middle."""
+        """The middle value, or the mean of the two middle values."""
         ordered, count = in_order(messages, sent)
         return between(ordered, count, np.maximum(count - 1, 0) // 2)
 
 
 @dataclass(frozen=True)
 class Tolerant(Aggregator):
-    """Base class of aggregators that are meant for a share of false messages."""
+    """Base class of aggregators that assume a largest share of false messages."""
 
     byzantine: float = key(
         0.2,
-        "Share of the present clients that may send anything, in [0, 0.5); times their number and rounded down it "
-        "is f.",
+        "Share of the present clients that may send anything, in [0, 0.5); times their number, rounded down, it is f.",
         least=0,
         below=0.5,
     )
 
     def false_ones(self, n: int) -> int:
-        """The number f of n clients."""
+        """The number f of false clients among n."""
         return int(self.byzantine * n + ROUNDING)
 
     def idle(self, problem: Any) -> str:
-        """Say so if the share never makes one client of those present false."""
+        """A message if the share is below one client in every round, else empty."""
         n = int(problem.together.max())
         none = self.byzantine > 0 and not self.false_ones(n)
-        return f"aggregate.byzantine={self.byzantine}: rounded down, it is none of {n} clients" if none else ""
+        return f"aggregate.byzantine={self.byzantine}: rounded down, it is 0 of {n} clients" if none else ""
 
     def require_at_least(self, n: int, times: int) -> None:
-        """Refuse less than `times` f + 3 of n clients."""
+        """Raise BadValue if n < `times` f + 3."""
         f = self.false_ones(n)
-        allowed = f"a share f/n with n >= {times} f + 3: of {n} present clients {f} may be false"
+        allowed = f"a share f/n with n >= {times} f + 3; now {f} of n = {n} present clients may be false"
         require(n >= times * f + 3, "aggregate.byzantine", self.byzantine, allowed)
 
 
@@ -160,8 +159,8 @@ class Tolerant(Aggregator):
 class TrimmedMean(Tolerant):
     """The mean of every entry without the f largest and the f smallest values (Yin et al., ICML 2018, Definition 2).
 
-    An entry that some clients leave out has the trimmed mean of the others' values, with f of their number, times their
-    share of all clients.
+    For an entry that some clients do not send, it is the trimmed mean of the other clients' values, with f for their
+    number, times the share of clients that send it.
     """
 
     def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
@@ -209,11 +208,11 @@ class MultiKrum(Krum):
 
 @dataclass(frozen=True)
 class Bulyan(Tolerant):
-    """The mean of every entry's n - 4 f values nearest to the median, of n - 2 f messages that `Krum` chooses.
+    """For every entry, the mean of the n - 4 f values nearest to the median, among n - 2 f messages chosen by `Krum`.
 
     El Mhamdi, Guerraoui and Rouault, The Hidden Vulnerability of Distributed Learning in Byzantium (ICML 2018). Krum
-    chooses a message, and then another one of the others, until there are n - 2 f. It needs n >= 4 f + 3. An entry that
-    a client leaves out counts as 0.
+    chooses one message after another, among those not yet chosen, until n - 2 f are chosen. It needs n >= 4 f + 3. An
+    entry that a client leaves out counts as 0.
     """
 
     def require_clients(self, n: int) -> None:
@@ -221,7 +220,7 @@ class Bulyan(Tolerant):
         self.require_at_least(n, 4)
 
     def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
-        """The chosen messages, one after another, and the mean of the values nearest to their median."""
+        """Choose messages one after another, and return the mean of the values nearest to their median."""
         R, n = messages.shape[:2]
         f = self.false_ones(n)
         distances, rows = squared_distances(messages), np.arange(R)
@@ -240,20 +239,21 @@ class Bulyan(Tolerant):
 class GeometricMedian(Aggregator):
     """The vector with the smallest sum of distances to all messages.
 
-    Weiszfeld's iteration, with smoothed distances: Pillutla, Kakade and Harchaoui, Robust Aggregation for Federated
-    Learning (IEEE Transactions on Signal Processing, 2022), Algorithm 2. It begins at the median of every entry, which
-    a minority of false messages cannot move far, so a few steps suffice. An entry that a client leaves out counts as 0.
+    By Weiszfeld's iteration with smoothed distances: Pillutla, Kakade and Harchaoui, Robust Aggregation for
+    Federated Learning (IEEE Transactions on Signal Processing, 2022), Algorithm 2. It starts at the median of every
+    entry, which a minority of false messages cannot move far, so few steps suffice. An entry that a client leaves out
+    counts as 0.
     """
 
     iterations: int = key(32, "Steps of the iteration.", least=1, most=10000)
     smoothing: float = key(
         1e-6,
-        "Smallest distance by which a message is divided, times the messages' median distance from the median.",
+        "Smallest distance by which a message is divided, as a share of the messages' median distance to the median.",
         above=0,
     )
 
     def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
-        """The mean, with weights of one over the distances to the last mean."""
+        """The mean with weights that are the inverse distances to the last mean."""
         middle = np.median(messages, axis=1)
         typical = np.median(np.linalg.norm(messages - middle[:, None], axis=2), axis=1, keepdims=True)
         least = np.maximum(self.smoothing * typical, LEAST_DISTANCE)
@@ -265,7 +265,7 @@ class GeometricMedian(Aggregator):
 
 
 def in_order(messages: Array, sent: NDArray[np.bool_] | None) -> tuple[Array, NDArray[np.int64]]:
-    """The values of every entry in ascending order, those that were not sent last, and the number that were, (R, P)."""
+    """The values of every entry in ascending order, with unsent values last, and the number of sent values, (R, P)."""
     R, n, P = messages.shape
     if sent is None:
         return np.sort(messages, axis=1), np.full((R, P), n)
@@ -273,7 +273,7 @@ def in_order(messages: Array, sent: NDArray[np.bool_] | None) -> tuple[Array, ND
 
 
 def between(ordered: Array, count: NDArray[np.int64], cut: NDArray[np.int64]) -> Array:
-    """The mean of the values without `cut` at either end, (R, P), times the share of clients with a value."""
+    """The mean of the values without `cut` values at either end, (R, P), times the share of clients with a value."""
     place = np.arange(ordered.shape[1])[:, None]
     kept = (place >= cut[:, None]) & (place < (count - cut)[:, None])
     mean = np.where(kept, ordered, 0).sum(axis=1) / np.maximum(count - 2 * cut, 1)
@@ -286,13 +286,13 @@ def squared_distances(messages: Array) -> Array:
 
 
 def scores(distances: Array, f: int, left_out: int = 0) -> Array:
-    """The sum of each message's squared distances to its nearest ones; those `left_out` are infinitely far."""
+    """The sum of each message's squared distances to its nearest others; the `left_out` ones are infinitely far."""
     others = distances.shape[1] - left_out - 1
     near = min(max(others - f - 1, 1), others)
     return np.sort(distances, axis=2)[:, :, 1 : near + 1].sum(axis=2)  # without the distance to itself
 
 
 def ranked(score: Array) -> Array:
-    """Scores (R, n) over the smallest one, rounded: of two that differ by rounding alone the first is smaller."""
+    """Scores (R, n) divided by the smallest one and rounded, so those that differ only by rounding errors are equal."""
     least = score.min(axis=1, keepdims=True)
     return np.round(score / np.where(least > 0, least, 1), DIGITS)

@@ -1,7 +1,7 @@
 """Attacks: a share of the clients sends the server false messages.
 
-Attackers are drawn once in every replicate, and attack from a round on. They predict as honest clients do, so errors
-are of all clients. A false message replaces one that has been clipped, and has its noise; it is compressed like others.
+Attackers are drawn once in every replicate, and attack from a given round on. They predict like honest clients, so
+errors are of all clients. A false message replaces a clipped and noisy one, and is then compressed like the others.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,10 +38,10 @@ class Attack(OnMessages):
     from_round: int = key(1, "First round with an attack, from 1.", least=1)
 
     def idle(self, problem: Any) -> str:
-        """Say so if the attack never happens."""
+        """A message if the attack never happens, else empty."""
         n, T = problem.clients, len(problem.present)
         if self.share > 0 and not int(self.share * n + ROUNDING):
-            return f"attack.share={self.share}: rounded down, it is none of {n} clients"
+            return f"attack.share={self.share}: rounded down, it is 0 of {n} clients"
         return (
             f"attack.from_round={self.from_round}: the last round is {T}" if self.share and self.from_round > T else ""
         )
@@ -57,7 +57,7 @@ class Attack(OnMessages):
         return np.array(drawn)[:, np.array(clients)]
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
-        """The message, or of attackers the false one."""
+        """The honest message, or the false one of an attacker."""
         if message is None or self.count(common, turn.t) == 0:
             return memory, message
         attack = self.attackers(common, turn.t, turn.clients)
@@ -66,7 +66,7 @@ class Attack(OnMessages):
         return memory, rebuilt(message, sent)
 
     def false(self, honest: PerClient, turn: Turn, number: int) -> Array:
-        """What attackers send instead of the payload of this number in their message, (R, K, ...)."""
+        """The values that attackers send for the payload with this number in their message, (R, K, ...)."""
         raise NotImplementedError
 
 
@@ -84,7 +84,7 @@ class SignFlip(Scaled):
     scale: float = key(1.0, "Above 0.", above=0)
 
     def false(self, honest: PerClient, turn: Turn, number: int) -> Array:
-        """The values, times -scale."""
+        """The honest values times -scale."""
         return -self.scale * honest.values
 
 
@@ -99,28 +99,28 @@ class Zero(Attack):
 
 @dataclass(frozen=True)
 class RandomNoise(Scaled):
-    """Attackers send numbers of N(0, scale^2) only."""
+    """Attackers send only random numbers from N(0, scale^2)."""
 
     scale: float = key(1.0, "Standard deviation of every entry, above 0.", above=0)
 
     def false(self, honest: PerClient, turn: Turn, number: int) -> Array:
-        """Noise, in entries that travel."""
+        """Noise from N(0, scale^2) in all entries."""
         shape = honest.values.shape
         return self.scale * gaussian(turn, Role.ATTACK, honest.values[0, 0].size, number).reshape(shape)
 
 
 @dataclass(frozen=True)
 class LabelFlip(Attack):
-    """Attackers send what they learn if every target y is -y.
+    """Attackers send the messages that they would send if every target y were -y.
 
-    An attacker keeps two states: one from true targets, with which it predicts, and one from the others, from which its
-    messages come.
+    An attacker keeps two states: one learned from true targets, for its predictions, and one from flipped targets, for
+    its messages.
     """
 
     def client_plays(
         self, common: Common, play: Callable[[Any, Any], Any], client: Any, memory: Any, samples: Any, turn: Turn
     ) -> tuple[Any, Any, Any, Any]:
-        """The state and the outcome from true targets, and of attackers the message from the others."""
+        """The state and the outcome from true targets, and, for attackers, the message from flipped targets."""
         other = deepcopy(client) if memory is None else memory  # a method may overwrite its state
         own, message, outcome = play(client, samples)
         other, false, _ = play(other, samples.flipped() if turn.t + 1 >= self.from_round else samples)
@@ -131,7 +131,7 @@ class LabelFlip(Attack):
         return own, other, message, outcome
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
-        """The message, which is false already."""
+        """The message, which is already false."""
         return memory, message
 
 
@@ -140,24 +140,24 @@ class Alie(Attack):
     """Attackers know all honest messages, and send their mean minus z standard deviations, entry by entry.
 
     Baruch, Baruch and Goldberg, A Little Is Enough: Circumventing Defenses for Distributed Learning (NeurIPS 2019),
-    Algorithm 3. Attackers agree on it outside the network, so the server's side of the simulation makes their messages,
-    after compression. Their own messages decide only which entries they send.
+    Algorithm 3. Attackers agree on it outside the network, so the simulation makes their messages on the server's side,
+    after compression. Their honest messages decide only which entries they send.
     """
 
     means_only = False
 
     z: float | None = key(
         None,
-        "None for the largest number for which the paper expects more than half of the clients, with the "
+        "None for the largest z with which the paper expects more than half of the clients, with the "
         "attackers, on the attackers' side of an honest message. With n clients, m of them attackers, and s = "
-        "floor(n/2 + 1) - m it is the quantile of N(0, 1) at (n - m - s) / (n - m).",
+        "floor(n/2 + 1) - m, it is the quantile of N(0, 1) at (n - m - s) / (n - m).",
         least=0,
-        must="a number >= 0, or null for the paper's",
+        must="a number >= 0, or null for the paper's choice",
     )
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
-        """Refuse messages that the server's side of a simulation cannot read, or that come in another round."""
-        for group, words in (("secure", "where sums are secure"), ("late", "where updates are late")):
+        """Refuse conditions that hide a round's messages from the simulated server, or deliver them later."""
+        for group, words in (("secure", "with secure sums"), ("late", "with late updates")):
             given = conditions.get(group)
             fits = given is None or type(given).__name__ == "LateLabels"
             require(fits, "attack", "Alie", f"null {words}: attackers need the messages of one round")
@@ -169,7 +169,7 @@ class Alie(Attack):
     def server_takes(
         self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
     ) -> tuple[Any, Any, Array]:
-        """The messages, with the attackers' false ones."""
+        """The messages, with false ones for the attackers."""
         if message is None or self.count(common, turn.t) == 0:
             return memory, message, share
         senders = np.arange(len(share)) if turn.senders is None else turn.senders
@@ -198,10 +198,10 @@ class Alie(Attack):
 
 
 def replaced(honest: PerClient, attack: NDArray[np.bool_], false: Array) -> PerClient:
-    """A payload with other values of attackers (R, K), in the entries that they send."""
+    """A payload with false values for attackers (R, K), in the entries that they send."""
     values = honest.values
     there = with_axes_of(values, attack)
     if (chosen := chosen_of(honest)) is not None:
         there = there & with_axes_of(values, chosen)
-    # In memory clients come after replicates, however many these are: the rounding of sums depends on it
+    # The order in memory is always replicates, then clients, because the rounding of sums depends on it
     return PerClient(np.ascontiguousarray(np.where(there, false.astype(values.dtype), values)), chosen)

@@ -1,10 +1,10 @@
-"""Audit: canaries instead of all messages show how large epsilon is at least, in one run.
+"""Audit: a run in which canaries replace all messages gives a lower bound of epsilon.
 
-A canary is a message along one entry, ten times as long as the clipping norm, which is sent or not by a coin. Entries
-of clients differ, so no canary changes another one's score. The auditor sees what the adversary of the stated epsilon
-sees: the noisy mean with `privacy=central`, every noisy message with `privacy=local`, their sum alone with `secure`. It
-never uses the noise multiplier. Steinke, Nasr and Jagielski, Privacy Auditing with One (1) Training Run (NeurIPS
-2023), with bounds of `fkl.conditions.audit_bounds`.
+A canary is a message with one non-zero entry, ten times the clipping norm; a coin decides if it is sent. Clients use
+different entries, so no canary changes another's score. The auditor sees what the adversary of the stated epsilon sees:
+the noisy mean with `privacy=central`, every noisy message with `privacy=local`, only their sum with `secure`. It never
+uses the noise multiplier. Steinke, Nasr and Jagielski, Privacy Auditing with One (1) Training Run (NeurIPS 2023), with
+bounds of `fkl.conditions.audit_bounds`.
 """
 
 from collections.abc import Mapping
@@ -29,15 +29,15 @@ from fkl.tasks.task import Panel
 from fkl.wire.payloads import PerClient, chosen_of, payloads_of, rebuilt, with_axes_of
 
 NORM = 10.0
-"""Length of a canary in clipping norms. At 1, an audit could not find a missing clip."""
+"""Length of a canary in clipping norms. With 1, an audit could not detect missing clipping."""
 ALPHA = 0.05
-"""Probability with which epsilon_lower is above the true epsilon, at most."""
+"""Largest probability that epsilon_lower is above the true epsilon."""
 CONTRADICTION = 1e-4
-"""The same for a bound above the stated epsilon that ends the run with an error; a run has many replicates."""
+"""The same for the bound that ends a run with an error; it is smaller because a run has many replicates."""
 POINTS = 20
-"""Rounds after which there is a bound for the figure, at most; from one to the next, their number grows evenly."""
+"""Largest number of rounds at which the figure has a bound; they are evenly spaced on a log axis."""
 PAIR = 2
-"""Draws of a client: its coin, and its sign."""
+"""Random numbers of a client: for its coin, and for its sign."""
 ENTRIES = 1
 """Number of the draw that orders entries; coins and signs are draw 0."""
 
@@ -46,14 +46,14 @@ Columns = dict[str, NDArray[np.float64]]
 
 @dataclass
 class Seen:
-    """What the auditor has of each exchange so far.
+    """What the auditor has seen in each exchange so far.
 
     Parameters
     ----------
     scores : (R, K, exchanges)
-        Score of each canary, in clipping norms, with its sign taken away; NaN for none.
+        Score of each canary, in clipping norms, times its sign; NaN for no score.
     inside : (R, K, exchanges) bool
-        Coins.
+        Coins of the canaries.
     """
 
     scores: NDArray[np.float64]
@@ -65,7 +65,7 @@ class Seen:
         return cls(np.full(shape, np.nan), np.zeros(shape, bool))
 
     def put(self, number: Any, scores: Any, inside: NDArray[np.bool_]) -> "Seen":
-        """Add the scores (R, K) and coins of an exchange, given its number, or that of each agent (R, K)."""
+        """Add the scores (R, K) and coins of an exchange with this number, or with a number for each agent (R, K)."""
         place = np.arange(self.scores.shape[-1]) == np.asarray(number)[..., None]
         scores = np.where(place, scores[..., None], self.scores)
         return Seen(scores, np.where(place, inside[..., None], self.inside))
@@ -79,11 +79,11 @@ class OnGraph:
     ----------
     seen : Seen
     place, number : (R, K)
-        Entry of the canary that an agent is sending, and number of the exchange.
+        Entry of the canary that an agent sends, and number of the exchange.
     sign : (R, K)
-        Its sign.
+        Sign of the canary.
     inside : (R, K) bool
-        Its coin.
+        Coin of the canary.
     """
 
     seen: Seen
@@ -95,10 +95,10 @@ class OnGraph:
 
 @dataclass(frozen=True)
 class Canaries(OnMessages):
-    """Every client's message is a canary, in or out by a coin of its own.
+    """Every client's message is a canary, in or out by its own coin.
 
-    Errors of such a run are of canaries, not of the method. `summary.csv` has `epsilon_upper`, what is stated, and
-    `epsilon_lower`, what the canaries show.
+    Errors of such a run come from canaries, not from the method. `summary.csv` has `epsilon_upper`, the stated epsilon,
+    and `epsilon_lower`, the lower bound from the canaries.
     """
 
     called_without_messages = False
@@ -119,25 +119,25 @@ class Canaries(OnMessages):
 
     level: str = key(
         "sample",
-        "Which of the two epsilons to contradict. A sample has a coin in each round if it is in one message, "
+        "Which of the two epsilons to test. A sample has a coin in each round if it is in only one message, "
         "otherwise for the whole run. A client has a coin for the whole run.",
         among=("sample", "client"),
     )
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
-        """Refuse a run without noise, and whatever is between the canaries and the noise, or after it."""
+        """Refuse a run without noise, and conditions that change the canaries before or after the noise."""
         privacy = conditions.get("privacy")
         noisy = isinstance(privacy, Noise) and privacy.noise > 0
-        require(noisy, "audit", "Canaries", "null without privacy.noise: there is no epsilon to contradict")
+        require(noisy, "audit", "Canaries", "null without privacy.noise: there is no epsilon to test")
         require(accountant.INSTALLED, "audit", "Canaries", f"null: {accountant.MISSING}")
         scored = {"audit", "privacy", "participation"} | ({"secure"} if isinstance(privacy, Local) else set())
         others = [group for group in conditions if group not in scored]
         require(not others, "audit", "Canaries", f"null with {' and '.join(others)}, whose messages it cannot score")
-        allowed = f"null for {method.label}, whose choice of entries tells more than a score"
+        allowed = f"null for {method.label}, whose choice of entries reveals more than a score"
         require(not method.choices_reveal_data, "audit", "Canaries", allowed)
 
     def beside(self, method: Any, conditions: Mapping[str, Any]) -> "Placed":
-        """The canaries of a run with this method and this privacy."""
+        """The canaries for a run with this method and this privacy condition."""
         once = self.level == "sample" and bool(getattr(method, "uses_sample_once", False))
         disappears = self.level == "client" or bool(getattr(method, "message_of_one_sample", False))
         privacy, exchanges = conditions["privacy"], getattr(method, "exchanges", 1)
@@ -148,22 +148,22 @@ class Canaries(OnMessages):
 
 @dataclass(frozen=True)
 class Placed(Canaries):
-    """Canaries of a run.
+    """Canaries of a run, with the facts about its method and its privacy condition.
 
     Parameters
     ----------
     level : see `Canaries`
     privacy : Noise
-        What is audited.
+        The condition to audit.
     exchanges : int
-        Exchanges of a round.
+        Number of exchanges in a round.
     once : bool
-        Whether a coin is for the messages of one round; otherwise it is for the whole run.
+        Whether a coin holds for the messages of one round; otherwise it holds for the whole run.
     disappears : bool
-        Whether a message is 0 where its canary is out; otherwise it moves by 2 C, from one end of the ball of clipped
+        Whether a message is 0 if its canary is out; otherwise it moves by 2 C, from one end of the ball of clipped
         messages to the other.
     view : {"models", "messages", "sums"}
-        What the auditor sees: the noisy mean, each client's noisy message, or the sum of these alone (secure sums).
+        What the auditor sees: the noisy mean, each client's noisy message, or only the sum of these (secure sums).
     """
 
     privacy: Any = None
@@ -173,7 +173,7 @@ class Placed(Canaries):
     view: str = "models"
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
-        """The canary, or a message that stands for its absence."""
+        """The canary, or the message for a canary that is out."""
         return memory, None if message is None else self._canaries(common, message, turn)[0]
 
     def agent_starts(self, common: Common, known: Any, agents: int) -> OnGraph:
@@ -185,12 +185,12 @@ class Placed(Canaries):
     def agent_sends(
         self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
     ) -> tuple[Any, Any, NDArray[np.bool_]]:
-        """The canary of every agent, as `client_sends`."""
+        """The canary of every agent, as in `client_sends`."""
         canaries, place, inside, sign = self._canaries(common, message, turn)
         return OnGraph(memory.seen, place, np.full(place.shape, turn.t), sign, inside), canaries, sends
 
     def agent_sent(self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_]) -> OnGraph:
-        """The memory has the scores of the noisy messages."""
+        """The memory with the scores of the noisy messages."""
         read = _entries(message, memory.place)
         known = sends & (memory.place >= 0)
         scores = np.where(known, memory.sign * read / self.privacy.clip, np.nan)
@@ -199,7 +199,7 @@ class Placed(Canaries):
     def server_takes(
         self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
     ) -> tuple[Any, Any, Array]:
-        """The messages, unchanged; the memory has the scores of this exchange."""
+        """The unchanged messages; the memory gets the scores of this exchange."""
         if message is None or not share.any():
             return memory, message, share
         payloads = payloads_of(message)
@@ -212,15 +212,15 @@ class Placed(Canaries):
         else:
             read = _entries(message, place)
         seen = memory or Seen.nothing(*place.shape, common.rounds * self.exchanges)
-        known = (place >= 0) & (share > share.max() * (1 - 1e-9))  # the others weigh less
-        if self.view == "sums":  # of fewer clients have less noise
+        known = (place >= 0) & (share > share.max() * (1 - 1e-9))  # other clients have less weight
+        if self.view == "sums":  # sums of fewer clients have less noise
             known &= (share > 0).all()
         number = turn.t * self.exchanges + turn.exchange
         scores = np.where(known, sign * read / self.privacy.clip, np.nan)
         return seen.put(number, scores, inside), message, share
 
     def at_the_end(self, method: Any, problem: Any, memory: Any) -> tuple[Columns, Columns]:
-        """The stated epsilon, and what the canaries of each replicate show, at the end and after some rounds.
+        """The stated epsilon, and the bounds from each replicate's canaries, at the end and after some rounds.
 
         Raises
         ------
@@ -237,7 +237,7 @@ class Placed(Canaries):
         summary = {name: np.array([one[name] for one in of_all]) for name in of_all[0]}
         by_round = {name: np.zeros((T, R)) for name in CURVES}
         by_round["epsilon_upper"] += uppers[:, None]
-        # A bound from earlier rounds is one of all rounds so far
+        # A bound from earlier rounds is also a bound for all rounds so far
         ends = np.unique(np.rint(np.geomspace(1, T, POINTS)).astype(int))
         for end, following in zip(ends, (*ends[1:], T + 1), strict=True):
             of_some = [] if end == T else self._scored(seen, end * numbers // T)
@@ -248,9 +248,9 @@ class Placed(Canaries):
         return summary, by_round
 
     def warnings(self, summary: Any) -> tuple[str, ...]:
-        """What the audit has found, one line for all replicates."""
+        """The audit's results for all replicates."""
         if "epsilon_lower" not in summary:
-            return ("the audit has no score: no client has sent anything",)
+            return ("the audit has no scores, because no client has sent a message",)
         told = {name: summary[name].to_numpy() for name in summary if name in COLUMNS}
         upper, lower, p = (told[name] for name in ("epsilon_upper", "epsilon_lower", "scores_p"))
         moves = "zero-out (C)" if self.disappears else "omitted (2 C)"
@@ -259,24 +259,24 @@ class Placed(Canaries):
             f"least {_span(lower)} (95 % in each replicate), by guesses {_span(told['epsilon_lower_guesses'])}"
         ]
         if "epsilon_upper_sums" in told:
-            lines[0] += f"; at most {_span(told['epsilon_upper_sums'])} of what sums of all clients show"
+            lines[0] += f"; at most {_span(told['epsilon_upper_sums'])} from sums of all clients"
             upper = told["epsilon_upper_sums"]
         canaries, inside = (_span(told[name], ",.0f") for name in ("canaries", "canaries_in"))
         lines.append(
             f"{canaries} canaries of norm {NORM:g} C in each replicate, {inside} in; errors in this run are of "
-            f"canaries, not of the method; view: {self.view}"
+            f"canaries, not of the method; the auditor sees {self.view}"
         )
         if np.isnan(told["noise_ratio"]).any():
-            return (*lines, f"fewer than {FEWEST} canaries are in, or out: no bound is possible")
+            return (*lines, f"no bound is possible: fewer than {FEWEST} canaries are in, or out")
         ratio, low, high, mu = of_replicates([told[name] for name in MOMENTS], ALPHA)
-        lines[1] += f"; noise {ratio:.3g} of what is stated ({low:.3g} to {high:.3g})"
+        lines[1] += f"; noise is {ratio:.3g} times the stated noise ({low:.3g} to {high:.3g})"
         if (p < OBJECTION).any():
-            lines[1] += "; scores are not normal where scores_p is small: epsilon_lower is by guesses there"
+            lines[1] += "; scores are not normal if scores_p is small: epsilon_lower is then by guesses"
         else:
             together = accountant.epsilon_of(mu, self.privacy.delta)
             lines[1] += f"; scores normal (p {_span(p)}); replicates together: epsilon is at least {together:.4g}"
         above = int((lower > upper).sum())
-        chance = "which an honest audit has once in 20: repeat it with another seed"
+        chance = "which happens by chance in 1 of 20 audits: repeat it with another seed"
         lines.append(
             f"epsilon_lower is above epsilon_upper in {above} of {len(summary)} replicates, {chance}"
             if above
@@ -285,20 +285,20 @@ class Placed(Canaries):
         return tuple(lines)
 
     def _scored(self, seen: Seen, numbers: int) -> list[Scores]:
-        """The scores of each replicate, from so many exchanges."""
+        """The scores of each replicate, from this many exchanges."""
         R, K, _ = seen.scores.shape
         together = self.exchanges if self.once else numbers
         grouped = seen.scores[..., :numbers].swapaxes(1, 2).reshape(R, -1, together, K)
         counts = (~np.isnan(grouped)).sum(axis=2)
         messages = max(1, int(counts.max()))
-        # A client that misses some messages has another distribution: only those with most messages count
+        # A client with fewer messages has another distribution: only clients with most messages count
         summed: Any = np.where(counts == messages, np.nansum(grouped, axis=2) / np.sqrt(messages), np.nan)
         inside: Any = seen.inside[..., :numbers].swapaxes(1, 2).reshape(grouped.shape).any(axis=2)
         mu = float(np.sqrt(messages) * (1 if self.disappears else 2) / self._noise(K))
         return [Scores(*one, self.once, mu, self.privacy.delta) for one in zip(summed, inside, strict=True)]
 
     def _noise(self, clients: int) -> float:
-        """Standard deviation of a score with this many clients, as stated."""
+        """Stated standard deviation of a score with this many clients."""
         return float(self.privacy.noise * (np.sqrt(clients) if self.view == "sums" else 1))
 
     def _of_one(self, scores: Scores, upper: float, clients: int) -> dict[str, float]:
@@ -309,7 +309,7 @@ class Placed(Canaries):
         contradicts = scores.at_least(CONTRADICTION)
         if contradicts > upper * (1 + 1e-6):
             text = (
-                f"audit: CONTRADICTED: epsilon of a {self.level} is at least {contradicts:.4g} (99.99 %), stated is "
+                f"audit: CONTRADICTED: epsilon of a {self.level} is at least {contradicts:.4g} (99.99 %), stated as "
                 f"{upper:.4g}. Look for noise that is too small or used twice, for clipping that is "
                 "missing or comes after the noise, and for a message that moves by 2 C where C is stated"
             )
@@ -348,10 +348,9 @@ class Placed(Canaries):
         return inside, sign
 
     def _places(self, common: Common, dense: list[PerClient]) -> NDArray[np.intp]:
-        """The entry of each client's canary, (R, K), among those that the client sends; -1 for none that is free.
+        """The entry of each client's canary, (R, K), among those that the client sends; -1 if none is free.
 
-        The order in which entries are taken is the same in all exchanges: noise that is used again then reaches the
-        same canary.
+        The order of entries is the same in all exchanges, so noise that is wrongly used twice reaches the same canary.
         """
         allowed = np.concatenate([_travels(one) for one in dense], axis=-1)
         R, K, size = allowed.shape
@@ -360,7 +359,7 @@ class Placed(Canaries):
         for k in range(K):
             may = np.take_along_axis(allowed[:, k], order, axis=-1)
             fits = may & free
-            if self.view == "messages":  # those of others are apart, so clients may have the same entry
+            if self.view == "messages":  # the auditor sees messages separately, so clients may share an entry
                 fits = np.where(fits.any(axis=-1, keepdims=True), fits, may)
             first = fits.argmax(axis=-1)
             found = fits[rows, first]
@@ -370,11 +369,11 @@ class Placed(Canaries):
 
 
 MOMENTS = ("canaries", "canaries_in", "score_in", "score_out", "noise_ratio")
-"""Columns from which the bound of all replicates together follows."""
+"""Columns from which the bound from all replicates together is computed."""
 CURVES = "epsilon_upper", "epsilon_lower", "epsilon_lower_guesses"
 """Columns of the rounds."""
 COLUMNS = (*CURVES, "epsilon_upper_sums", *MOMENTS, "scores_p")
-"""Columns of the summary that the last words about an audit need."""
+"""Columns of the summary that the messages at the end of an audit use."""
 
 
 def _span(values: NDArray[np.float64], digits: str = ".4g") -> str:
@@ -384,13 +383,13 @@ def _span(values: NDArray[np.float64], digits: str = ".4g") -> str:
 
 
 def _entries(message: Any, place: NDArray[np.intp]) -> NDArray[np.float64]:
-    """The entry at this place (R, K) of each party's message; any one for -1."""
+    """The entry at this place (R, K) of each party's message; an arbitrary entry for -1."""
     flat = [payload.dense().values.reshape(*place.shape, -1) for payload in payloads_of(message)]
     return np.take_along_axis(np.concatenate(flat, axis=-1), place[..., None], axis=-1)[..., 0].astype(np.float64)
 
 
 def _travels(one: Any) -> NDArray[np.bool_]:
-    """Which entries of a payload travel, (R, K, n)."""
+    """Whether each entry of a payload is sent, (R, K, n)."""
     shape, chosen = one.values.shape, chosen_of(one)
     chosen = np.ones(shape, bool) if chosen is None else with_axes_of(one.values, chosen)
     return np.broadcast_to(chosen, shape).reshape(*shape[:2], -1)

@@ -1,8 +1,8 @@
-"""Lower bounds on epsilon from one run with canaries, each in or out by a fair coin, and the scores that they need.
+"""Lower bounds of epsilon from one run with canaries, each in or out by a fair coin, and their scores.
 
-A score is 0, or mu, plus noise of one variance. With independent normal noise the bound of `gaussian` is exact. The
-bound of `guesses` needs no normal noise: Mahloujifar, Melis and Chaudhuri, Auditing f-Differential Privacy in One Run
-(ICML 2025), for the trade-off function of a Gaussian mechanism.
+A score is mu for a canary that is in, else 0, plus noise with a common variance. With independent normal noise, the
+bound of `gaussian` is exact. The bound of `guesses` needs no normal noise: Mahloujifar, Melis and Chaudhuri, Auditing
+f-Differential Privacy in One Run (ICML 2025), for the trade-off function of a Gaussian mechanism.
 """
 
 from collections.abc import Sequence
@@ -20,21 +20,21 @@ from fkl.basics.arrays import Array
 from fkl.conditions import accountant
 
 FEWEST = 8
-"""Coins on either side from which there is a bound."""
+"""Smallest numbers of canaries in, and out, for a bound."""
 SHARES = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)
-"""Shares of all canaries that may be guessed."""
+"""Shares of all canaries for which guesses may be made."""
 NO_NOISE = 1e-5
-"""Deviation of scores, in units of the canaries' length, that is rounding alone."""
+"""Standard deviation of scores, in units of the canaries' length, below which it comes only from rounding."""
 STEPS = 64
 OBJECTION = 0.001
-"""p-value of the checks below which the bound is that of guesses."""
+"""p-value of the checks below which the bound by guesses is used."""
 
 
 def gaussian(scores: Array, inside: NDArray[np.bool_], alpha: float) -> Array:
-    """Lower bounds on mu for normal scores (..., m), each with probability 1 - alpha; 0 for too few coins.
+    """Lower bounds of mu for normal scores (..., m), each with confidence 1 - alpha; 0 for too few canaries.
 
     t = (mean in - mean out) / (s a), with the pooled deviation s and a = sqrt(1/n_in + 1/n_out), has the noncentral t
-    distribution with m - 2 degrees of freedom and noncentrality mu / a. NaN stands for no score.
+    distribution with m - 2 degrees of freedom and noncentrality mu / a. A NaN is no score.
     """
     known = ~np.isnan(scores)
     sides = [known & inside, known & ~inside]
@@ -59,14 +59,14 @@ def _of_moments(counts: Sequence[Any], difference: Any, squares: Any, alpha: flo
 
 
 def of_replicates(moments: Sequence[Array], alpha: float) -> tuple[float, float, float, float]:
-    """Deviation of the scores of all replicates, the ends of its interval, and the bound of `gaussian` from all.
+    """Standard deviation of all replicates' scores, the ends of its interval, and the bound of `gaussian` from all.
 
-    Replicates have independent coins and noise, so their scores count as those of one audit.
+    Replicates have independent coins and noise, so their scores can be combined like those of one audit.
 
     Parameters
     ----------
     moments : five arrays (R,)
-        Canaries, those that are in, mean scores of those in and out, and deviation of the scores, of each replicate.
+        Number of canaries and of those in, mean scores of those in and out, and deviation, of each replicate.
     alpha : float
     """
     count, count_in, mean_in, mean_out, deviation = moments
@@ -82,15 +82,15 @@ def of_replicates(moments: Sequence[Array], alpha: float) -> tuple[float, float,
 
 
 def noncentrality(t: Array, df: NDArray[np.integer] | np.integer, alpha: float) -> Array:
-    """The noncentrality at which a noncentral t is at most `t` with probability 1 - alpha; 0 for a negative one.
+    """The noncentrality at which a noncentral t is at most `t` with probability 1 - alpha; 0 if it would be negative.
 
-    Above 400 degrees of freedom it is that of the normal approximation, whose error at df 500 is 0.004 at 28.
+    Above 400 degrees of freedom, a normal approximation is used, whose error for 28 at df 500 is 0.004.
     """
     t, df = np.broadcast_arrays(np.asarray(t, np.float64), df)
     g = 1 - 1 / (4 * df)
     exact = (df <= 400) & (np.abs(t) < 1e3)
     found: Array = g * t - norm.isf(alpha) * np.hypot(1, t * np.sqrt(1 - g**2))
-    low, high = np.zeros(t.shape), np.maximum(t, 0) + 10  # scipy has NaN for some negative ones
+    low, high = np.zeros(t.shape), np.maximum(t, 0) + 10  # scipy returns NaN for some negative noncentralities
     for _ in range(STEPS):
         middle = (low + high) / 2
         below = nctdtr(df, middle, np.where(exact, t, 0)) > 1 - alpha  # it falls with the noncentrality
@@ -99,9 +99,9 @@ def noncentrality(t: Array, df: NDArray[np.integer] | np.integer, alpha: float) 
 
 
 def guesses(canaries: int, made: int, right: int, alpha: float) -> float:
-    """The largest mu that so many right guesses of those made reject with probability 1 - alpha; 0 for none."""
+    """The largest mu that this many right guesses of those made reject with confidence 1 - alpha; 0 for none."""
     low, high = 0.0, 30.0
-    for _ in range(3):  # each narrows the interval by the number of steps
+    for _ in range(3):  # each pass divides the interval's length by STEPS
         tried = np.linspace(low, high, STEPS + 1)
         rejected = _rejected(tried, canaries, made, right, alpha)
         if not rejected[0]:
@@ -112,7 +112,7 @@ def guesses(canaries: int, made: int, right: int, alpha: float) -> float:
 
 
 def _rejected(mu: Array, canaries: int, made: int, right: int, alpha: float) -> NDArray[np.bool_]:
-    """Whether these guesses contradict the trade-off function of mu: the recursion of the paper's algorithm."""
+    """Whether these guesses contradict the trade-off function of mu, by the recursion of the paper's algorithm."""
     r = np.full(mu.shape, alpha * right / canaries)
     h = np.full(mu.shape, alpha * (made - right) / canaries)
     for i in range(right - 1, -1, -1):
@@ -122,7 +122,7 @@ def _rejected(mu: Array, canaries: int, made: int, right: int, alpha: float) -> 
 
 
 def right_of(scores: Array, inside: NDArray[np.bool_], made: int) -> int:
-    """Right guesses, if the largest scores are guessed to be in, and as many of the smallest to be out."""
+    """Number of right guesses, if the largest scores are guessed in, and as many of the smallest out."""
     order = inside[np.argsort(scores)]
     half = made // 2
     return int((~order[:half]).sum() + order[len(order) - half :].sum())
@@ -130,7 +130,7 @@ def right_of(scores: Array, inside: NDArray[np.bool_], made: int) -> int:
 
 @cache  # the same for all replicates
 def guesses_to_make(canaries: int, mu: float, alpha: float) -> int:
-    """The number of guesses with the largest bound, at the 30 % quantile of 24 simulated audits of the stated mu."""
+    """The number of guesses with the largest bound, from the 30 % quantile of 24 simulated audits of the stated mu."""
     rng = np.random.default_rng(0)
     inside = rng.random((24, canaries)) < 0.5
     scores = mu * inside + rng.normal(size=inside.shape)
@@ -143,18 +143,18 @@ def guesses_to_make(canaries: int, mu: float, alpha: float) -> int:
 
 
 def checked(scores: Array, inside: NDArray[np.bool_]) -> float:
-    """Smallest p-value of three checks of scores (G, K) in the order of rounds, times three: 1 for no objection.
+    """Three times the smallest p-value of three checks of scores (G, K), in the order of rounds; at most 1.
 
-    The checks are of the normal distribution (skewness and kurtosis), of one variance in and out, and of no correlation
-    between a client's scores one after another. Means are those of each client, in and out, so a client with a mean of
-    its own is no objection.
+    The checks test for a normal distribution (skewness and kurtosis), for equal variances in and out, and for no
+    correlation between a client's successive scores. Each client's means, in and out, are subtracted first, so clients
+    may have different means.
     """
     known = ~np.isnan(scores)
     rest, size = np.full(scores.shape, np.nan), np.ones(scores.shape)
     for side in (known & inside, known & ~inside):
         count = side.sum(axis=0)
         means = np.where(side, scores, 0).sum(axis=0) / np.maximum(count, 1)
-        scale = np.sqrt(count / np.maximum(count - 1, 1))  # the variance of a deviation from a mean is 1 - 1/n of all
+        scale = np.sqrt(count / np.maximum(count - 1, 1))  # a deviation from a mean has 1 - 1/n of the variance
         several = side & (count > 1)
         rest, size = np.where(several, (scores - means) * scale, rest), np.where(several, count, size)
     known &= ~np.isnan(rest)
@@ -168,7 +168,7 @@ def checked(scores: Array, inside: NDArray[np.bool_]) -> float:
     p.append(2 * float(min(tail, 1 - tail)))
     both = known[1:] & known[:-1]
     if both.sum() >= FEWEST:
-        # Deviations from one mean have a correlation of -1 / (n - 1) by themselves
+        # Deviations from a common mean have a correlation of -1 / (n - 1)
         expected = -np.where(inside[1:] == inside[:-1], 1 / (size[1:] - 1 + (size[1:] == 1)), 0)[both].mean()
         found = (rest[1:] * rest[:-1])[both].mean() / (rest[known] ** 2).mean()
         p.append(2 * float(norm.sf(abs(found - expected) * np.sqrt(both.sum()))))
@@ -177,18 +177,18 @@ def checked(scores: Array, inside: NDArray[np.bool_]) -> float:
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of one replicate.
+    """Scores of the canaries of one replicate.
 
     Parameters
     ----------
     scores : (G, K)
-        Score of each client in each round, or of the whole run (G = 1), in clipping norms; NaN for none.
+        Score of each client in each round, or in the whole run (G = 1), in clipping norms; NaN for no score.
     inside : (G, K) bool
-        Coins.
+        Coins of the canaries.
     once : bool
-        Whether a coin is for one round.
+        Whether a coin holds for only one round.
     mu : float
-        What is stated: how far a canary moves its score, in standard deviations.
+        Stated distance by which a canary moves its score, in standard deviations.
     delta : float
     """
 
@@ -200,33 +200,33 @@ class Scores:
 
     @cached_property
     def known(self) -> NDArray[np.float64]:
-        """The scores, one after another."""
+        """The scores that exist, in one array."""
         return self.scores[~np.isnan(self.scores)]
 
     @cached_property
     def coins(self) -> NDArray[np.bool_]:
-        """Their coins."""
+        """The coins of the known scores."""
         return self.inside[~np.isnan(self.scores)]
 
     @cached_property
     def enough(self) -> bool:
-        """Whether enough canaries are in, and out, for a bound."""
+        """Whether enough canaries are in, and enough out, for a bound."""
         return bool(min(self.coins.sum(), (~self.coins).sum()) >= FEWEST)
 
     @cached_property
     def p(self) -> float:
-        """p-value of the checks that scores are normal."""
-        one_group = (-1, self.scores.shape[1] if self.once else 1)  # a client with one score has no mean of its own
+        """p-value of the checks that scores are normal, see `checked`."""
+        one_group = (-1, self.scores.shape[1] if self.once else 1)  # a client with one score has no separate mean
         return checked(self.scores.reshape(one_group), self.inside.reshape(one_group))
 
     def at_least(self, alpha: float) -> float:
-        """Epsilon is at least this, with probability 1 - alpha."""
+        """Lower bound of epsilon with confidence 1 - alpha."""
         if self.p < OBJECTION:
             return self.guessed(alpha)
         return accountant.epsilon_of(float(gaussian(self.known, self.coins, alpha)), self.delta)
 
     def guessed(self, alpha: float) -> float:
-        """The same by guesses which canaries are in."""
+        """Lower bound of epsilon by guesses which canaries are in."""
         if not self.enough:
             return 0.0
         count, made = len(self.known), guesses_to_make(len(self.known), self.mu, alpha)
@@ -234,7 +234,7 @@ class Scores:
         return accountant.epsilon_of(guesses(count, made, right, alpha), self.delta)
 
     def moments(self, noise: float) -> tuple[float, ...]:
-        """Canaries, those in, mean scores in and out, and deviation of the scores, in units of the stated noise."""
+        """Numbers of canaries and of those in; mean scores in and out and deviation, in stated noises."""
         count, sides = len(self.known), [self.known[self.coins], self.known[~self.coins]]
         means = [float(side.mean()) if len(side) else np.nan for side in sides]
         squares = sum(float(((side - mean) ** 2).sum()) for side, mean in zip(sides, means, strict=True))

@@ -1,10 +1,10 @@
-"""Compression: messages of any method with fewer bits.
+"""Compression: messages of any method, sent with fewer bits.
 
-On a star a rounding with a bias has error feedback (Seide et al., 1-Bit Stochastic Gradient Descent, Interspeech 2014;
+With a server, biased rounding has error feedback (Seide et al., 1-Bit Stochastic Gradient Descent, Interspeech 2014;
 Karimireddy et al., Error Feedback Fixes SignSGD, ICML 2019, Algorithm 1): the rounding error of a message is added to
 the sender's next message, so the sum of all sent messages plus the remaining error equals the sum of the original
-messages. On a graph an agent sends the difference to its neighbours' copy, which is the sum of its earlier messages.
-The rounding error then remains in the next difference, for every kind of rounding (as in CHOCO-SGD, Koloskova et al.,
+messages. On a graph, an agent sends the difference from its neighbours' copy, which is the sum of its earlier messages.
+The next difference then includes the rounding error, for every kind of rounding (as in CHOCO-SGD, Koloskova et al.,
 ICML 2019).
 """
 
@@ -29,14 +29,14 @@ from fkl.wire.payloads import PerClient, SameForAll, chosen_of, kinds, with_axes
 
 ROUNDINGS = ("stochastic", "nearest")
 FULL = 32
-"""Bits that stand for full precision."""
+"""Value of the key `bits` that means full precision."""
 ANOTHER_EXCHANGE = 2**32
-"""Offset between the draws of two exchanges in a round: more than the payloads of a message."""
+"""Offset between the draws of two exchanges in a round, above the number of payloads in a message."""
 
 
 @dataclass
 class Memory:
-    """Arrays (R, K, ...) by kind and place: remaining errors on a star, the neighbours' copies on a graph."""
+    """Arrays (R, K, ...) by kind and place: with a server remaining errors, on a graph the neighbours' copies."""
 
     held: Mapping[str, Array]
 
@@ -45,7 +45,7 @@ class Memory:
 class Compression(OnMessages):
     """Base class of all kinds of rounding.
 
-    Integers, such as a kernel's number, and single scalars travel uncompressed.
+    Integers, such as a kernel's number, and single scalars are sent uncompressed.
     """
 
     called_without_messages = False
@@ -72,7 +72,7 @@ class Compression(OnMessages):
 
     @property
     def on_a_graph(self) -> bool:  # type: ignore[override]
-        """An agent's messages count as a client's."""
+        """Whether it works on a graph, where an agent's messages count as a client's: if clients' are compressed."""
         return self.up
 
     @property
@@ -81,18 +81,18 @@ class Compression(OnMessages):
         return ("uplink", "broadcast") * self.up + ("downlink",) * self.down
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
-        """Refuse a server with a separate message for each client: only errors of messages to all are stored."""
+        """Refuse a server with a separate message for each client: errors are stored only for common messages."""
         alike = not self.down or self.full or not getattr(method, "draws_for_clients", False)
-        require(alike, "compression.down", self.down, f"false for {method.label}, whose server sends each its own")
+        require(alike, "compression.down", self.down, f"false for {method.label}: its server sends each its own")
 
     @property
     def full(self) -> bool:
-        """Whether everything travels uncompressed."""
+        """Whether everything is sent uncompressed."""
         return False
 
     @property
     def on_lossy_links(self) -> bool:  # type: ignore[override]
-        """Only in full precision: a lost difference is never corrected."""
+        """Whether messages may be lost: only in full precision, because a lost difference is never corrected."""
         return self.full
 
     @property
@@ -103,30 +103,30 @@ class Compression(OnMessages):
     def code(
         self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]
     ) -> Quantised | Sparse:
-        """The code that travels for values (R, K, ...); `draw` gives a number in [0, 1) for each scalar."""
+        """The code that is sent for values (R, K, ...); `draw` returns a number in [0, 1) for each scalar."""
         raise NotImplementedError
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
-        """Add the errors of earlier messages; an absent client sends nothing and keeps its errors."""
+        """Compress a client's message with error feedback; an absent client sends nothing and keeps its errors."""
         if not self.up:
             return memory, message
         return self._with_error_feedback(common, memory, message, samples.present, turn, Role.COMPRESSION)
 
     def server_sends(self, common: Common, memory: Any, message: Any, turn: Turn) -> tuple[Any, Any]:
-        """Compress the messages to all clients."""
+        """Compress the server's message to all clients."""
         if not self.down:
             return memory, message
         return self._with_error_feedback(common, memory, message, np.ones(1, np.bool_), turn, Role.COMPRESSION_DOWN)
 
     def agent_starts(self, common: Common, known: Any, agents: int) -> Any:
-        """The copy of each agent that all its neighbours hold."""
+        """The copy of each agent's message that all its neighbours hold."""
         shared: dict[str, Any] = {kind: payload for kind, (payload,) in kinds(known)}
         return Memory({f"{kind} 0": np.repeat(one.values[:, None], agents, axis=1) for kind, one in shared.items()})
 
     def agent_sends(
         self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
     ) -> tuple[Any, Any, NDArray[np.bool_]]:
-        """Send the difference to the neighbours' copy."""
+        """Send the difference from the neighbours' copy."""
         held = dict(memory.held)
 
         def coded(name: str, values: Array, chosen: Any, draw: Callable[[], Array]) -> Quantised | Sparse:
@@ -139,7 +139,7 @@ class Compression(OnMessages):
     def _code_received(
         self, common: Common, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]
     ) -> Quantised | Sparse:
-        """The code as it arrives; the sender needs it to compute the error."""
+        """The code as it arrives, from which the sender computes the error."""
         axes = dict(zip("RK", values.shape, strict=False))
         return self.code(values, chosen, adds, draw).as_received(axes, np.dtype(common.precision).itemsize)
 
@@ -158,7 +158,7 @@ class Compression(OnMessages):
             left = held.get(name, xp.zeros_like(values))
             sent = with_axes_of(values, xp.broadcast_to(present, values.shape[:2]))
             travels = xp.ones_like(sent) if chosen is None else with_axes_of(values, chosen)
-            p = xp.where(travels, values + left, 0)  # Algorithm 1, line 4, the step gamma being the server's
+            p = xp.where(travels, values + left, 0)  # Algorithm 1, line 4; the server applies the step gamma
             code = self._code_received(common, p, chosen, False, draw)  # line 5
             held[name] = xp.where(travels & sent, p - code.values, left)  # line 7
             return code
@@ -179,7 +179,7 @@ class Compression(OnMessages):
         for kind, payloads in kinds(message):
             new = []
             for j, payload in enumerate(payloads):
-                draw += 1  # also for uncompressed payloads, to give each payload its own numbers
+                draw += 1  # counts uncompressed payloads too, so each has its own random numbers
                 new.append(payload)
                 if self.kinds is not None and kind not in self.kinds:
                     continue
@@ -198,11 +198,11 @@ class Compression(OnMessages):
 
 @dataclass(frozen=True)
 class Uniform(Compression):
-    """Scalars in even steps over their vector's range, including 0, each rounded to the step below or above.
+    """Each scalar is rounded to the step below or above, among even steps over its vector's range, which include 0.
 
-    With s = 2^(bits - 1) - 1 steps on either side it is Q_s of QSGD (Alistarh et al., NeurIPS 2017, section 3.1), with
-    max |v_i| instead of |v|_2, as in their experiments: then Q_s is unbiased, Lemma 3.1 holds, and no step is longer. A
-    vector is the last axis of an array, such as a kernel's theta, and has its own scale, one scalar.
+    With s = 2^(bits - 1) - 1 steps on either side of 0, it is Q_s of QSGD (Alistarh et al., NeurIPS 2017, section 3.1),
+    with max |v_i| instead of |v|_2, as in their experiments: Q_s is still unbiased, Lemma 3.1 holds, and no step is
+    longer. A vector is the last axis of an array, such as a kernel's theta, and has its own unit, one scalar.
     """
 
     bits: int = key(
@@ -213,7 +213,9 @@ class Uniform(Compression):
         must="an integer from 2 to 16, or 32 for full precision",
     )
     rounding: str = key(
-        "stochastic", "Randomly to the step below or above, without bias, or to the nearest step.", among=ROUNDINGS
+        "stochastic",
+        "Round at random to the step below or above, without bias, or to the nearest step.",
+        among=ROUNDINGS,
     )
 
     def __post_init__(self) -> None:
@@ -231,7 +233,7 @@ class Uniform(Compression):
         return self.rounding == "stochastic"
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Quantised:
-        """Whole numbers of steps, and one unit for each vector."""
+        """Integer numbers of steps, and a unit for each vector."""
         if self.unbiased:
             return Quantised.stochastic(values, self.bits, draw(), chosen, adds)
         return Quantised.nearest(values, self.bits, chosen, adds)
@@ -239,9 +241,9 @@ class Uniform(Compression):
 
 @dataclass(frozen=True)
 class TopK(Compression):
-    """The largest entries of a party's message of a kind, uncompressed, with error feedback.
+    """The largest entries of each payload of a party, uncompressed, with error feedback.
 
-    Their positions travel as a mask, one bit per entry, or as numbers of ceil(log2 entries) bits each, whichever is
+    Their positions are sent as a mask, one bit per entry, or as numbers of ceil(log2 entries) bits each, whichever is
     shorter. Both ends know the format from the number of entries.
     """
 
@@ -249,11 +251,11 @@ class TopK(Compression):
 
     @property
     def full(self) -> bool:
-        """Whether all entries travel."""
+        """Whether all entries are sent."""
         return self.share == 1
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Sparse:
-        """The largest of the entries that the message holds."""
+        """The largest of the entries that the method sends."""
         xp, (R, K) = namespace(values), values.shape[:2]
         travels = xp.broadcast_to(True if chosen is None else with_axes_of(values, chosen), values.shape)
         travels = travels.reshape(R, K, -1)
@@ -266,10 +268,10 @@ class TopK(Compression):
 
 @dataclass(frozen=True)
 class Sign(Compression):
-    """One bit per scalar, its sign, and the mean magnitude of each vector, with error feedback.
+    """The sign of each scalar, one bit, and the mean magnitude of each vector, with error feedback.
 
-    As in EF-SignSGD (Karimireddy et al., 2019, Algorithm 1): sign(p) |p|_1 / d for each vector p of d scalars, which is
-    the last axis of an array, such as a kernel's theta. The sign of 0 is 1.
+    As in EF-SignSGD (Karimireddy et al., 2019, Algorithm 1): sign(p) |p|_1 / d for each vector p of d scalars. A vector
+    is the last axis of an array, such as a kernel's theta. The sign of 0 is 1.
     """
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Quantised:

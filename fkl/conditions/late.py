@@ -1,4 +1,4 @@
-"""Late: updates that reach the server some rounds after they were sent, and labels that reach clients late."""
+"""Late updates, which reach the server some rounds after they are sent, and labels that reach clients late."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -22,22 +22,22 @@ DRAWN = ("all", "client", "message")
 
 
 class NoBank:
-    """Placeholder for the run's bank, which is then not stored twice."""
+    """Placeholder for the run's bank in stored updates, so the bank is not stored twice."""
 
 
 @dataclass(frozen=True)
 class Sent:
-    """The updates of one round while some have not reached the server yet.
+    """The updates of one round, while some have not yet reached the server.
 
     Parameters
     ----------
     t : int
-        The round in which they were sent.
+        Round in which they were sent.
     message : any
     share : (n,)
         Share of each update in the mean of that round.
     due : (n,) int64
-        The round in which each arrives.
+        Round in which each update arrives.
     """
 
     t: int
@@ -48,7 +48,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class OnTheWay:
-    """Updates that have not reached the server yet, oldest first."""
+    """Updates that have not yet reached the server, oldest first."""
 
     sent: tuple[Sent, ...]
 
@@ -62,12 +62,12 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Together:
-    """Payloads of several rounds that reach the server in one round, side by side; each travelled by itself."""
+    """Payloads of several rounds that reach the server in one round; each was sent separately."""
 
     parts: tuple[Part, ...]
 
     def wire_size(self, width: int) -> Size:
-        """Scalars and bytes of all values together; these are not booked."""
+        """Scalars and bytes of all values together; the ledger does not record them."""
         return self.dense().wire_size(width)
 
     def dense(self) -> PerClient:
@@ -76,7 +76,7 @@ class Together:
         return PerClient(np.concatenate([one.values for one in dense], axis=1))
 
     def mean(self, share: Array) -> Any:
-        """The sum over all payloads, weighted by their share."""
+        """The sum over all payloads, weighted by clients' shares."""
         ends = np.cumsum([part.clients for part in self.parts])[:-1]
         means = [part.payload.mean(own) for part, own in zip(self.parts, np.split(share, ends), strict=True)]
         return sum(means[1:], means[0])
@@ -86,12 +86,12 @@ class Together:
 class LateUpdates(OnMessages):
     """Updates reach the server some rounds after clients send them, and the server continues without them.
 
-    The server steps by the mean over the updates that arrive in a round, whatever their age. An update of age a has the
-    weight s(a) = (1 + a)^-staleness: the polynomial weight of FedAsync (Xie, Koyejo and Gupta, Asynchronous Federated
-    Optimization, 2019, section 5.2), where it shrinks the share of a late model. FedBuff (Nguyen et al., AISTATS 2022)
-    has it with the exponent 1/2, where as here it shrinks a late update's step. The weights are not divided by their
-    sum. A round without arrivals does not change the server. Delays are a property of the network, as participation is:
-    they are the same in all replicates.
+    The server takes a step along the mean of the updates that arrive in a round, whatever their age. An update of age a
+    has the weight s(a) = (1 + a)^-staleness. This is the polynomial weight of FedAsync (Xie, Koyejo and Gupta,
+    Asynchronous Federated Optimization, 2019, section 5.2), where it shrinks the share of a late model. In FedBuff
+    (Nguyen et al., AISTATS 2022), with exponent 1/2, it shrinks the step of a late update, as here. The weights are not
+    divided by their sum. A round without arrivals does not change the server. Delays belong to the network, like
+    participation: they are the same in all replicates.
     """
 
     on_a_graph = False
@@ -102,21 +102,21 @@ class LateUpdates(OnMessages):
     )
     drawn: str = key(
         "all",
-        "All updates have the same delay, or each client has its own, drawn once from 0 to `rounds`, or each "
+        "Whether all updates have the same delay, or each client has its own, drawn once from 0 to `rounds`, or each "
         "message has.",
         among=DRAWN,
     )
-    staleness: float = key(0.0, "Exponent of the weights; 0 for none.", least=0, most=100)
+    staleness: float = key(0.0, "Exponent of the weights; 0 for equal weights.", least=0, most=100)
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
-        """Refuse servers that answer within a round, and conditions on the messages of a single round."""
+        """Refuse servers that answer within a round, and conditions that need the messages of a single round."""
         require_one_exchange(self, method)
-        at_once = f"labels or null for {method.label}, whose server weighs what comes up by what it drew in the round"
+        at_once = f"labels or null for {method.label}, whose server weights messages by its draws in the same round"
         require(not method.draws_for_clients, "late", "LateUpdates", at_once)
         secure = conditions.get("secure") is None
-        require(secure, "late", "LateUpdates", "null where sums are secure: these are of the updates of one round")
+        require(secure, "late", "LateUpdates", "null with secure sums, which add the updates of one round")
         one_each = conditions.get("privacy") is None or self.drawn != "message"
-        noise = "all or client where there is noise, which hides one message of a client in a round and not two"
+        noise = "all or client with noise, which hides one message of a client in a round but not two"
         require(one_each, "late.drawn", self.drawn, noise)
 
     def require_samples(self, problem: Any) -> None:
@@ -126,11 +126,11 @@ class LateUpdates(OnMessages):
     def server_takes(
         self, common: Common, memory: OnTheWay | None, message: Any, share: Array, turn: Turn
     ) -> tuple[OnTheWay, Any, Array]:
-        """Updates of this and earlier rounds that arrive now."""
+        """The updates of this and earlier rounds that arrive now."""
         sent = () if memory is None else memory.sent
         if message is not None and share.any():
             sent = (*sent, Sent(turn.t, message, share, turn.t + self._delays_of_senders(turn, len(share))))
-        # Every gradient contains the run's bank: it is removed from stored updates, and restored in arriving ones.
+        # Every gradient contains the run's bank: remove it from stored updates, and restore it in arriving ones.
         late = OnTheWay(
             tuple(
                 replace(one, message=_with_replaced(one.message, FeatureBank, NoBank()))
@@ -151,7 +151,7 @@ class LateUpdates(OnMessages):
         if len(messages) == 1:
             return late, messages[0], shares[0]
 
-        # One message from those of several rounds, with their payloads side by side.
+        # One message from the messages of several rounds, with their payloads together
         joined = {}
         for name, payloads in kinds(messages[0]):
             of_each = [dict(kinds(message))[name] for message in messages]
@@ -174,37 +174,37 @@ class LateUpdates(OnMessages):
 
 @dataclass(frozen=True)
 class Unlabelled:
-    """A client's samples with unknown labels, and the one whose label arrives now; oldest first."""
+    """A client's last samples, whose labels are unknown, oldest first; the first label arrives next."""
 
     samples: tuple[Samples, ...]
 
 
 @dataclass(frozen=True)
 class LateLabels(OnMessages):
-    """Labels arrive some rounds later: a client predicts its sample of round t and learns from that of round t - d.
+    """Labels arrive d rounds later: a client predicts its sample of round t and learns from that of round t - d.
 
-    Its message is computed from the older sample with its current parameters and weights. In the first d rounds there
-    is no label, and nothing is sent up.
+    Its message is computed from the older sample, with its current parameters and weights. In the first d rounds it has
+    no label, and sends nothing to the server.
     """
 
     on_a_graph = False
 
-    rounds: int = key(5, "d.", least=0, most=MOST_ROUNDS)
+    rounds: int = key(5, "Delay d of a label in rounds.", least=0, most=MOST_ROUNDS)
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse methods whose clients send more than one message about a sample."""
         require_one_exchange(self, method)
 
     def require_samples(self, problem: Any) -> None:
-        """Refuse clients that miss a round, because then only some would know a label, and a run without labels."""
+        """Refuse clients that miss rounds, because only some would know a label, and runs in which none arrives."""
         require_arrivals(self.rounds, problem)
         everybody = bool(problem.present.all())
-        require(everybody, "late", "LateLabels", "null where clients miss rounds")
+        require(everybody, "late", "LateLabels", "null if clients miss rounds")
 
     def client_learns(
         self, common: Common, memory: Unlabelled | None, samples: Samples, turn: Turn
     ) -> tuple[Unlabelled, Samples | None]:
-        """The sample whose label arrives now."""
+        """The sample whose label arrives now, if any; the memory keeps the newest samples."""
         queue = (() if memory is None else memory.samples) + (samples,)
         return Unlabelled(queue[-self.rounds :] if self.rounds else ()), queue[0] if len(queue) > self.rounds else None
 
@@ -216,13 +216,13 @@ def require_one_exchange(condition: OnMessages, method: Any) -> None:
 
 
 def require_arrivals(rounds: int, problem: Any) -> None:
-    """Refuse a delay as long as the run: nothing would be learned."""
-    allowed = f"an integer below {problem.rounds}, the number of rounds: nothing arrives before they end"
+    """Refuse a delay as long as the run, in which nothing would be learned."""
+    allowed = f"an integer below {problem.rounds}, the number of rounds: otherwise nothing arrives before they end"
     require(rounds < problem.rounds, "late.rounds", rounds, allowed)
 
 
 def _with_replaced(value: Any, kind: type, by: Any) -> Any:
-    """A copy of a message in which objects of this type are replaced; by the bank of all, if `by` knows it."""
+    """A copy of a message with objects of this type replaced by `by`, or by its bank if it is a `Common`."""
     if isinstance(value, kind):
         return by.bank if isinstance(by, Common) else by
     if isinstance(value, tuple):

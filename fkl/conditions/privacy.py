@@ -1,8 +1,8 @@
-"""Privacy: clients' messages are clipped, and noise hides the message of any single client.
+"""Privacy: clients' messages are clipped, and noise hides any single client's message.
 
-A client's message counts as one vector, whatever its parts, and is clipped to a norm C. Gaussian noise with a standard
-deviation of sigma times the largest change by one client makes the message, or the clients' mean, differentially
-private. McMahan et al., Learning Differentially Private Recurrent Language Models (2018), without its sampling of
+A client's message counts as one vector, whatever its parts, and is clipped to a norm C. Gaussian noise, with a standard
+deviation of sigma times the largest change by one client, makes the message or the clients' mean differentially
+private. This is McMahan et al., Learning Differentially Private Recurrent Language Models (2018), without sampling of
 clients.
 """
 
@@ -24,12 +24,12 @@ from fkl.contract.world import Common
 from fkl.wire.payloads import PerClient, chosen_of, payloads_of, rebuilt, with_axes_of
 
 PAYLOADS = 256
-"""More than the payloads of a message: draws of one exchange and of the next have different numbers."""
+"""Above the number of payloads in a message, so the draws of two exchanges have different numbers."""
 
 
 @dataclass(frozen=True)
 class Noise(OnMessages):
-    """Keys of all noise."""
+    """Base class with the keys of all noise."""
 
     called_without_messages = False
     traceable = True
@@ -50,21 +50,21 @@ class Noise(OnMessages):
     def __post_init__(self) -> None:
         super().__post_init__()
         bounded = self.clip is not None or self.noise == 0
-        require(bounded, "clip", None, "a norm > 0 where noise is above 0: noise hides what is bounded")
+        require(bounded, "clip", None, "a norm > 0 with noise above 0, because noise hides only bounded messages")
 
     def columns(self, method: Any, problem: Any) -> dict[str, NDArray[np.float64]]:
-        """Epsilon for delta up to every round, of a sample and of a client; none without noise.
+        """Epsilon for delta up to every round, of a sample and of a client; no columns without noise.
 
-        Neighbours are two data sets that differ by one sample, or one client, which one of them lacks. Presence in each
-        round is the same in both.
+        Neighbours are two data sets that differ by one sample, or one client, which only one of them has. Presence in
+        each round is the same in both.
 
         epsilon_sample
-            Epsilon of the sample that affects most messages. A message about one sample is 0 without it, so it changes
-            by at most C. A message about many samples, such as theta, remains and changes by up to 2 C, from one end of
-            the ball of clipped messages to the other. If a sample affects only one message, epsilon is that of one
-            mechanism, however long the run, because the other messages depend on other samples.
+            Epsilon of the sample that affects most messages. A message about one sample is 0 without the sample, so it
+            changes by at most C. A message about many samples, such as theta, is still sent and changes by up to 2 C,
+            from one end of the ball of clipped messages to the other. If a sample affects only one message, epsilon is
+            that of one mechanism for a run of any length, because the other messages depend on other samples.
         epsilon_client
-            Epsilon of the client that was present most often. Its messages are 0 in the other data set: this is one
+            Epsilon of the client that was present most often. Its messages are 0 in the other data set. This is one
             mechanism of sensitivity C for each exchange so far in which clients send.
         """
         if self.noise == 0 or not accountant.INSTALLED:
@@ -79,11 +79,11 @@ class Noise(OnMessages):
         }
 
     def warnings(self, summary: Any) -> tuple[str, ...]:
-        """A warning if there is noise but the package that computes epsilon is missing."""
+        """A warning if there is noise, but the package that computes epsilon is missing."""
         return (accountant.MISSING,) if self.noise and not accountant.INSTALLED else ()
 
     def clipped(self, message: Any) -> Any:
-        """The message g, or C g / |g| if that is shorter."""
+        """The clipped message: g, or C g / |g| if that is shorter."""
         if self.clip is None or message is None:
             return message
         payloads = payloads_of(message)
@@ -96,7 +96,7 @@ class Noise(OnMessages):
 
 @dataclass(frozen=True)
 class Central(Noise):
-    """Clients clip; the server, which they trust, adds noise to the mean before it uses the mean.
+    """Clients clip; the server, which they trust, adds noise to the mean before it uses it.
 
     The noise on the mean with shares s_k is N(0, (sigma C max_k s_k)^2) in every entry.
     """
@@ -105,17 +105,17 @@ class Central(Noise):
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse compression: it makes some messages longer than the clipping norm."""
-        allowed = "null, or local, where compression comes after clipping: it makes some messages longer"
+        allowed = "null or local with compression, which comes after clipping and makes some messages longer"
         require("compression" not in conditions, "privacy", type(self).__name__, allowed)
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
-        """The message, clipped."""
+        """The clipped message."""
         return memory, self.clipped(message)
 
     def server_takes(
         self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
     ) -> tuple[Any, Any, Array]:
-        """Payloads whose mean has noise."""
+        """Payloads whose mean is noisy."""
         if self.noise == 0 or message is None:
             return memory, message, share
         assert self.clip is not None
@@ -127,11 +127,11 @@ class Central(Noise):
 
 @dataclass(frozen=True)
 class Sampled(Central):
-    """`Central` for clients that take part by chance, unseen by all who see the downlink: their epsilon is smaller.
+    """`Central` with a smaller epsilon, because clients take part by chance, unseen by those who see the downlink.
 
     Each client takes part in a round with probability q, independently of everything else (`participation=share`). The
-    server divides the sum of messages by q K, however many there are, and adds N(0, (sigma C / (q K))^2), also in a
-    round without any. With the usual mean, the number of clients would show, and q would lower epsilon much less.
+    server divides the sum of messages by q K, whatever their number, and adds N(0, (sigma C / (q K))^2), even in a
+    round without messages. The usual mean would reveal the number of clients, and q would lower epsilon much less.
     Abadi et al., Deep Learning with Differential Privacy (2016).
     """
 
@@ -142,7 +142,7 @@ class Sampled(Central):
     noise: float = 1.0
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
-        """Refuse clients that are not drawn independently, and other conditions, whose messages depend on presence."""
+        """Refuse clients not drawn independently, and other conditions, because their messages depend on presence."""
         super().require_fits(method, conditions)
         drawn, given = hasattr(conditions.get("participation"), "share"), type(self).__name__
         require(drawn, "privacy", given, "central without participation=share: no client is drawn independently")
@@ -151,25 +151,25 @@ class Sampled(Central):
         require(not others, "privacy", given, f"central, or local, with {' and '.join(others)}")
 
     def beside(self, method: Any, conditions: Mapping[str, Any]) -> Any:
-        """The condition with the clients' probability."""
+        """The condition with the clients' probability of taking part."""
         return SampledWith(self.clip, self.noise, self.delta, conditions["participation"].share)
 
 
 @dataclass(frozen=True)
 class SampledWith(Sampled):
-    """`Sampled` with the probability of taking part."""
+    """`Sampled` with the clients' probability of taking part."""
 
     probability: float = 1.0
 
     def server_takes(
         self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
     ) -> tuple[Any, Any, Array]:
-        """Payloads whose mean has noise, and the same share for all clients."""
+        """Payloads whose mean is noisy, and the same share for all clients."""
         memory, message, _ = super().server_takes(common, memory, message, share, turn)
         return memory, message, np.full(share.shape, 1 / (self.probability * common.clients))
 
     def columns(self, method: Any, problem: Any) -> dict[str, NDArray[np.float64]]:
-        """Upper bounds of the epsilon of a sample and of a client up to every round, with all draws of clients."""
+        """Upper bounds of the epsilon of a sample and of a client up to every round, over the draws of clients."""
         if not accountant.INSTALLED:
             return {}
         noise, rounds = self.noise / exchanges_of(method) ** 0.5, np.arange(1, len(problem.present) + 1)
@@ -189,9 +189,9 @@ class NoisyMean(SumOnly):
     ----------
     payload : Payload
     scale : float
-        sigma C.
+        Noise multiplier times clipping norm, sigma C.
     turn : Turn
-        The server's.
+        The server's turn.
     number : int
         Number of the payload in its message.
     heard : (K,) bool
@@ -208,7 +208,7 @@ class NoisyMean(SumOnly):
     heard: Any
 
     def mean(self, share: Array) -> NDArray[np.float64]:
-        """Sum over the heard clients weighted by their share (K,), plus noise; call it only once per round."""
+        """Sum over the heard clients, weighted by their share (K,), plus noise; call it only once per round."""
         summed: NDArray[np.float64] = self.payload.mean(share * self.heard)
         noise = gaussian(self.turn, Role.PRIVACY_OF_SERVER, summed[0].size, self.number)[:, 0]
         return summed + self.scale * share.max() * noise.reshape(summed.shape)
@@ -216,11 +216,11 @@ class NoisyMean(SumOnly):
 
 @dataclass(frozen=True)
 class Local(Noise):
-    """Every client, or agent, clips and adds noise N(0, (sigma C)^2) to every entry itself, before it sends."""
+    """Every client, or agent, clips its message and adds noise N(0, (sigma C)^2) to every entry before it sends it."""
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse methods with censoring: noise on a message does not hide the decision to send it."""
-        known = "by what it sends or not, whatever the noise; its class says choices_reveal_data = False if it does not"
+        known = "by its choice to send, in spite of noise; if it does not, set choices_reveal_data = False in its class"
         allowed = f"null for {method.label}, which may reveal its data {known}"
         require(self.noise == 0 or not method.choices_reveal_data, "privacy", type(self).__name__, allowed)
 
@@ -243,19 +243,19 @@ class Local(Noise):
             dense: Any = payload.dense()
             noise = gaussian(turn, Role.PRIVACY, dense.values[0, 0].size, j).reshape(dense.values.shape)
             chosen = chosen_of(dense)
-            if chosen is not None:  # entries that do not travel stay 0
+            if chosen is not None:  # entries that are not sent stay 0
                 noise *= with_axes_of(noise, chosen)
             noisy.append(PerClient(dense.values + scale * noise, chosen))
         return rebuilt(message, noisy)
 
 
 def exchanges_of(method: Any) -> int:
-    """Exchanges of a round in which clients send."""
+    """Number of exchanges of a round in which clients send."""
     each: int = getattr(method, "exchanges_up", None) or getattr(method, "exchanges", 1)  # type: ignore[assignment]
     return each
 
 
 def gaussian(turn: Turn, role: Role, size: int, number: int) -> NDArray[np.float64]:
-    """Independent numbers of N(0, 1) for each party, (R, K, size), for the payload of this number in an exchange."""
+    """Independent draws from N(0, 1) for each party, (R, K, size), for the payload with this number."""
     uniform = turn.vectors(role, size, PAYLOADS * turn.exchange + number)
-    return normal_quantile(namespace(uniform).maximum(uniform, 2.0**-54))  # 0, with probability 2^-53, has no logarithm
+    return normal_quantile(namespace(uniform).maximum(uniform, 2.0**-54))  # 0 has no quantile; its probability is 2^-53

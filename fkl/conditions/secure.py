@@ -1,7 +1,7 @@
 """Secure sums: the server receives only the sum of the clients' messages.
 
-It is the result of the protocol in `fkl.conditions.secure_protocol`, bit for bit: a sum in fixed point modulo 2^k.
-Masks cancel in it, so a simulation draws none. It counts the bytes of vectors, keys, shares and unmasking.
+The sum is bit for bit the result of the protocol in `fkl.conditions.secure_protocol`: in fixed point, modulo 2^k. Masks
+cancel in it, so a simulation draws no masks. It counts the bytes of vectors, keys, shares and unmasking.
 """
 
 from collections.abc import Mapping
@@ -21,18 +21,18 @@ from fkl.wire.coded_payloads import Padding, Residues
 from fkl.wire.payloads import payloads_of, rebuilt
 
 KEY = 32
-"""A key of X25519, or a seed."""
+"""Bytes of a key of X25519, or of a seed."""
 NUMBER = 4
-"""A client's number."""
+"""Bytes of a client's number."""
 SHARE = 33
-"""A share of a secret of 32 bytes: a number below a prime that is just above 2^256."""
+"""Bytes of a share of a 32-byte secret: a number below a prime just above 2^256."""
 CIPHERTEXT = 2 * SHARE + 16
-"""Two encrypted shares, and their authentication tag."""
+"""Bytes of two encrypted shares and their authentication tag."""
 
 
 @dataclass(frozen=True)
 class Up:
-    """A client's message, in fixed point and masked, and its messages to others about its masks."""
+    """A client's message, in fixed point and masked, and its protocol messages about masks."""
 
     message: Any
     keys: Padding
@@ -42,7 +42,7 @@ class Up:
 
 @dataclass(frozen=True)
 class Down:
-    """The server's message, and the neighbours' keys, shares and absences that it passes on."""
+    """The server's message, and the neighbours' keys, shares and survivors that the server forwards."""
 
     message: Any
     keys: Padding
@@ -52,17 +52,17 @@ class Down:
 
 @dataclass(frozen=True)
 class Pairwise(OnMessages):
-    """Pairs of clients add and subtract a common mask, which cancels in the sum; one protocol for each exchange.
+    """Pairs of clients add and subtract a common mask, which cancels in the sum; the protocol runs in each exchange.
 
-    Every entry is rounded to a multiple of 2^-fraction, and all entries are sent, even those that a client would leave
-    out, because the choice of entries would reveal data. A value that could make a sum overflow is refused.
+    Every entry is rounded to a multiple of 2^-fraction. All entries are sent, even those that the method would not
+    send, because the choice of entries would reveal data. A value that could make a sum overflow is refused.
     """
 
     on_a_graph = False
     means_only = False
 
-    bits: int = key(32, "k: sums are modulo 2^k, and every entry takes k bits on the wire.", least=8, most=62)
-    fraction: int = key(16, "Bits after the point.", least=0, must="an integer >= 0, below bits")
+    bits: int = key(32, "Bits k: sums are modulo 2^k, and every entry takes k bits on the wire.", least=8, most=62)
+    fraction: int = key(16, "Number of bits after the point.", least=0, must="an integer >= 0, below bits")
     neighbours: int | None = key(
         None,
         "Number of other clients with which a client shares masks: an even number, as in SecAgg+ of Bell et al. "
@@ -77,14 +77,14 @@ class Pairwise(OnMessages):
         self.require(self.neighbours is None or self.neighbours % 2 == 0, "neighbours")
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
-        """Refuse compression: its error would stay, and a masked entry has all its bits."""
+        """Refuse compression, because a masked entry needs all its bits."""
         super().require_fits(method, conditions)
-        allowed = "null where sums are secure: masked entries take secure.bits each; lower secure.bits instead"
+        allowed = "null with secure sums: a masked entry takes secure.bits; lower secure.bits instead"
         coded = conditions.get("compression")
         require(coded is None, "compression", type(coded).__name__, allowed)
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
-        """The message in fixed point, and the protocol's own bytes."""
+        """The message in fixed point, and the other bytes of the protocol."""
         if message is None:
             return memory, None
         coded = [self.coded(one.dense().values, samples.present, turn.together) for one in payloads_of(message)]
@@ -93,7 +93,7 @@ class Pairwise(OnMessages):
         return memory, Up(rebuilt(message, coded), *own)
 
     def server_sends(self, common: Common, memory: Any, message: Any, turn: Turn) -> tuple[Any, Any]:
-        """The message, and the parts that are passed on."""
+        """The message, and the parts that the server forwards."""
         if message is None:
             return memory, None
         R, sizes = len(turn.streams.replicates), overhead(turn.together, self.neighbours)
@@ -101,7 +101,7 @@ class Pairwise(OnMessages):
         return memory, Down(message, *passed)
 
     def client_takes(self, common: Common, message: Any, turn: Turn) -> Any:
-        """The message."""
+        """The server's message alone."""
         return None if message is None else message.message
 
     def server_takes(
@@ -119,13 +119,13 @@ class Pairwise(OnMessages):
         Raises
         ------
         fkl.basics.errors.FklError
-            If the sum would overflow in case all clients send such a value.
+            If the sum would overflow if all clients sent such a value.
         """
         here = values.astype(np.float64)[:, present]
         most = np.abs(here).max(initial=0.0)
         if not most * 2.0**self.fraction + 0.5 < 2.0 ** (self.bits - 1) / max(clients, 1):
             raise FklError(
-                f"secure.bits={self.bits}: a client would send {most:.4g}, and a sum of {clients} of these needs "
+                f"secure.bits={self.bits}: a client would send {most:.4g}, and a sum of {clients} such values needs "
                 f"more bits, with secure.fraction={self.fraction} of them after the point; raise bits or lower fraction"
             )
         codes = np.zeros(values.shape, np.uint64)
@@ -155,7 +155,7 @@ class SumAlone(SumOnly):
         here = share > 0
         n = int(here.sum())
         even = np.allclose(share[here], 1 / n, rtol=1e-12)
-        require(even, "secure", "Pairwise", "null where clients count differently in a mean: it tells their sum alone")
+        require(even, "secure", "Pairwise", "null if clients have different weights: it reveals only their sum")
         return decoded(self.payload.values[:, here].sum(axis=1), self.payload.bits, self.fraction) / n
 
 
@@ -167,7 +167,7 @@ def decoded(total: NDArray[np.uint64], bits: int, fraction: int) -> NDArray[np.f
 
 
 class Overhead(NamedTuple):
-    """Bytes that one client sends and receives besides its vector, by kind, if no client drops out."""
+    """Bytes that a client sends and receives in addition to its vector, by kind, if no client drops out."""
 
     keys_up: int
     keys_down: int
@@ -184,7 +184,7 @@ def degree(clients: int, neighbours: int | None) -> int:
 
 
 def overhead(clients: int, neighbours: int | None) -> Overhead:
-    """Bytes of each client, with this number of clients."""
+    """Additional bytes of each client, for this number of clients."""
     d = degree(clients, neighbours)
     letters = d * (NUMBER + CIPHERTEXT)
     return Overhead(2 * KEY, d * (NUMBER + 2 * KEY), letters, letters, -(-d // 8), d * SHARE)

@@ -1,11 +1,11 @@
 """Secure aggregation, message by message: the server sees only the sum of the clients' vectors.
 
 Bonawitz et al., Practical Secure Aggregation for Privacy-Preserving Machine Learning (CCS 2017), figure 4, without the
-signatures against a server that deviates from the protocol. On a complete graph it is their protocol, and on a sparse
-one SecAgg+, Bell et al., Secure Single-Server Aggregation with (Poly)Logarithmic Overhead (CCS 2020), algorithm 2, in
-which the server draws the neighbours. Every party is a class, and every message is bytes.
+signatures against a server that deviates from the protocol. On a complete graph it is their protocol. On a sparse graph
+it is SecAgg+, Bell et al., Secure Single-Server Aggregation with (Poly)Logarithmic Overhead (CCS 2020), algorithm 2,
+where the server draws the neighbours. Every party is a class, and every message is bytes.
 
-For experiments only: side channels were not examined, and there is no public-key infrastructure for identities.
+Use it only for experiments: side channels were not examined, and no public-key infrastructure proves identities.
 """
 
 import os
@@ -32,7 +32,7 @@ PRIME = 2**256 + 297
 def shamir_shares(
     secret: bytes, places: Sequence[int], threshold: int, random: Callable[[int], bytes]
 ) -> dict[int, bytes]:
-    """Shares of a secret of 32 bytes, at these places > 0: any `threshold` shares give it, and fewer reveal nothing.
+    """Shares of a 32-byte secret, at these places > 0: any `threshold` shares determine it, and fewer reveal nothing.
 
     Shamir, How to Share a Secret (1979): a random polynomial of degree threshold - 1 whose value at 0 is the secret.
     """
@@ -42,7 +42,7 @@ def shamir_shares(
 
 
 def recovered_secret(shares: Mapping[int, bytes], threshold: int) -> bytes:
-    """The secret, by Lagrange's interpolation at 0.
+    """The secret, by Lagrange interpolation at 0.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def recovered_secret(shares: Mapping[int, bytes], threshold: int) -> bytes:
         If there are fewer shares than the threshold.
     """
     if len(shares) < threshold:
-        raise FklError(f"a secret needs {threshold} shares, and {len(shares)} came: too many clients are gone")
+        raise FklError(f"a secret needs {threshold} shares, but {len(shares)} arrived: too many clients have left")
     some, secret = list(shares.items())[:threshold], 0
     for x, share in some:
         above = below = 1
@@ -62,19 +62,19 @@ def recovered_secret(shares: Mapping[int, bytes], threshold: int) -> bytes:
 
 
 def agreed_seed(own: X25519PrivateKey, other: bytes, use: bytes) -> bytes:
-    """A shared seed of two parties, for one use."""
+    """The common seed of two parties, for one use."""
     both = own.exchange(X25519PublicKey.from_public_bytes(other))
     return HKDF(SHA256(), KEY, None, use).derive(both)
 
 
 def pseudorandom_words(seed: bytes, size: int) -> Words:
-    """Pseudorandom words of 64 bits that follow from a seed: ChaCha20."""
+    """Pseudorandom 64-bit words from a seed, by ChaCha20."""
     cipher = Cipher(algorithms.ChaCha20(seed, bytes(16)), None).encryptor()
     return np.frombuffer(cipher.update(bytes(8 * size)), "<u8").astype(np.uint64)
 
 
 def ring(order: Sequence[int], neighbours: int | None) -> dict[int, list[int]]:
-    """Neighbours of each client: all others, or the nearest ones in this order, half on either side."""
+    """Neighbours of each client: all others, or the nearest clients on a ring in this order, half on either side."""
     n = len(order)
     reach = n - 1 if neighbours is None else min(neighbours, n - 1)
     if reach >= n - 1:
@@ -85,18 +85,18 @@ def ring(order: Sequence[int], neighbours: int | None) -> dict[int, list[int]]:
 
 @dataclass
 class Client:
-    """One client, which answers in four rounds.
+    """A client, which takes part in four rounds.
 
     Parameters
     ----------
     number : int
-        Its number, from 0.
+        Number of the client, from 0.
     bits : int
-        k: sums are modulo 2^k.
+        Bits k: sums are modulo 2^k.
     threshold : int
-        t, number of shares that determine a secret.
+        Number t of shares that determine a secret.
     random : callable
-        Returns this many random bytes.
+        Returns a given number of random bytes.
     """
 
     number: int
@@ -105,15 +105,15 @@ class Client:
     random: Callable[[int], bytes] = os.urandom
     _neighbours: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
     _shares: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
-    """For each neighbour, a share of the key of its masks, and one of the seed of its own mask."""
+    """For each neighbour, a share of the key of its pair masks, and a share of the seed of its own mask."""
 
     def advertise(self) -> bytes:
-        """Round 0: two public keys, one for messages between neighbours, one for masks."""
+        """Round 0: send two public keys, one for messages between neighbours, one for masks."""
         self._talk, self._mask = (X25519PrivateKey.from_private_bytes(self.random(KEY)) for _ in range(2))
         return self._talk.public_key().public_bytes_raw() + self._mask.public_key().public_bytes_raw()
 
     def share(self, keys: bytes) -> bytes:
-        """Round 1, with the neighbours' keys: encrypted shares of the mask key and of b for each neighbour."""
+        """Round 1, with the neighbours' keys: send each encrypted shares of the mask key and of the seed b."""
         for record in records_of_message(keys, NUMBER + 2 * KEY):
             self._neighbours[number(record)] = record[NUMBER : NUMBER + KEY], record[NUMBER + KEY :]
         self._seed = self.random(KEY)
@@ -127,13 +127,13 @@ class Client:
         )
 
     def masked(self, shares: bytes, vector: Words) -> bytes:
-        """Round 2, with the neighbours' shares: x + PRG(b) + sum over v of +-PRG(s_uv), modulo 2^k."""
+        """Round 2, with the neighbours' shares: send x + PRG(b) + sum over v of +-PRG(s_uv), modulo 2^k."""
         for record in records_of_message(shares, NUMBER + CIPHERTEXT):
             one = number(record)
             both = self._cipher_with(one).decrypt(nonce_of_sender(one), record[NUMBER:], None)
             self._shares[one] = both[:SHARE], both[SHARE:]
         if len(self._shares) < self.threshold:
-            raise FklError(f"client {self.number} hears of {len(self._shares)} neighbours and needs {self.threshold}")
+            raise FklError(f"client {self.number} has shares of {len(self._shares)} neighbours, needs {self.threshold}")
         return to_bits(vector + self.mask(len(vector)), self.bits)
 
     def mask(self, size: int) -> Words:
@@ -146,9 +146,9 @@ class Client:
         return total
 
     def unmask(self, survivors: bytes) -> bytes:
-        """Round 3, with the list of masked vectors that arrived: one share for each neighbour, never both.
+        """Round 3, with the list of masked vectors that arrived: send one share for each neighbour, never both.
 
-        For a neighbour that is still there, it is the share of the seed b; for one that has left, of its mask key.
+        It is the share of the seed b for a neighbour that is present, and of the mask key for one that has left.
         """
         there = np.unpackbits(np.frombuffer(survivors, np.uint8), count=len(self._shares))
         return b"".join(self._shares[one][int(here)] for one, here in zip(sorted(self._shares), there, strict=True))
@@ -159,7 +159,7 @@ class Client:
 
 @dataclass
 class Server:
-    """The server, which passes on encrypted messages, and adds up masked vectors.
+    """The server, which forwards encrypted messages, and adds up masked vectors.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ class Server:
     bits, threshold : int
         As in `Client`.
     size : int
-        Entries of a vector.
+        Number of entries of a vector.
     """
 
     graph: Mapping[int, Sequence[int]]
@@ -211,7 +211,7 @@ class Server:
             total += from_bits(words, self.bits, self.size)
         for one in self._shared:
             secret = recovered_secret(self._shares_of_secret(one, unmasking), self.threshold)
-            if one in self._masked:  # the secret is the seed of its own mask; otherwise the key of its pair masks
+            if one in self._masked:  # the secret is the seed of its own mask, otherwise the key of its pair masks
                 total -= pseudorandom_words(secret, self.size)
                 continue
             key = X25519PrivateKey.from_private_bytes(secret)
@@ -225,7 +225,7 @@ class Server:
         return [other for other in self.graph[one] if other in self._shared]
 
     def _shares_of_secret(self, one: int, unmasking: Mapping[int, bytes]) -> dict[int, bytes]:
-        """Shares of a client's secret, by place."""
+        """Shares of a client's secret that arrived, by place."""
         found = {}
         for other in self._neighbours_heard(one):
             if other in unmasking:
@@ -236,21 +236,21 @@ class Server:
 def play(
     clients: Sequence[Client], server: Server, vectors: Sequence[Words], gone: Mapping[int, int] | None = None
 ) -> tuple[Words, dict[str, dict[int, int]]]:
-    """Play all rounds of the protocol.
+    """Run all rounds of the protocol.
 
     Parameters
     ----------
     clients : list of Client
-        By their numbers.
+        Clients in the order of their numbers.
     server : Server
     vectors : list of (size,) uint64
     gone : dict of int to int
-        The round, 0 to 3, before which a client leaves.
+        Round, 0 to 3, before which a client leaves.
 
     Returns
     -------
     (size,) uint64
-        The sum over the clients that were there in round 2.
+        Sum over the clients that were present in round 2.
     dict of str to dict
         Bytes by kind of message, for each client that sent or received it.
     """
@@ -272,17 +272,17 @@ def play(
 
 
 def signed_mask(mask: Words, one: int, other: int) -> Words:
-    """The mask of a pair as one of the two adds it; the other one adds its negative."""
+    """The mask of a pair as client `one` adds it; client `other` adds its negative."""
     return mask if one > other else np.zeros_like(mask) - mask
 
 
 def records_of_message(message: bytes, length: int) -> list[bytes]:
-    """A message's parts of equal length."""
+    """The parts of a message, of equal length."""
     return [message[start : start + length] for start in range(0, len(message), length)]
 
 
 def number_in_bytes(one: int) -> bytes:
-    """A client's number."""
+    """A client's number as bytes."""
     return one.to_bytes(NUMBER, "big")
 
 
@@ -292,5 +292,5 @@ def number(record: bytes) -> int:
 
 
 def nonce_of_sender(sender: int) -> bytes:
-    """The nonce for one direction of a pair, which uses its key once in each direction."""
+    """The nonce for one direction of a pair; the pair uses its key once in each direction."""
     return number_in_bytes(sender).rjust(12, b"\0")

@@ -1,4 +1,4 @@
-"""Methods inside a condition: messages pass the condition before they are sent or received."""
+"""Methods in a condition: messages pass through the condition before they are sent or received."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,43 +21,43 @@ from fkl.wire.payloads import Payload
 
 
 class OnMessages(Keys):
-    """A condition of the network. The party named in each function's docstring runs it.
+    """A condition of the network. The party that a function's docstring names runs the function.
 
-    A party's `memory` is its state between rounds: any dataclass of arrays, with the replicate as the first axis and,
-    for clients and agents, the client as the second. Before the first round it is None, and for agents the result of
-    `agent_starts`. No function changes its arguments.
+    A party's `memory` is its state between rounds: a dataclass of arrays, whose first axis is the replicate and, for
+    clients and agents, whose second axis is the client. Before the first round it is None, but the result of
+    `agent_starts` for agents. No function changes its arguments.
     """
 
     on_a_star = True
     on_a_graph = True
-    """Whether the condition works on a star, and on graphs with one message to all neighbours."""
+    """Whether the condition works with a server, and on graphs on which agents send all neighbours the same message."""
     on_lossy_links = True
-    """Whether it works if messages between agents are lost."""
+    """Whether the condition works if messages between agents are lost."""
     means_only = True
-    """Whether it needs only means of clients' messages, as `means_only` of `fkl.contract.star.Federated` states."""
+    """Whether the condition needs only means of clients' messages, as in `fkl.contract.star.Federated.means_only`."""
     called_without_messages = True
-    """Whether `server_takes` is called where no client has answered."""
+    """Whether `server_takes` is called even if no client has answered."""
     panels: ClassVar[Mapping[str, Panel]] = MappingProxyType({})
     """Figures of a run with the condition, by file name."""
     hides_presence = False
     """As in `fkl.contract.star.Federated`."""
     traceable = False
-    """Whether JAX can trace its functions, as `not_traceable` of a method says. A memory that is None before the first
-    round is then one of zeros.
+    """Whether JAX can trace the condition's functions, see `not_traceable` of methods. A memory that is None before the
+    first round then consists of zeros.
     """
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
-        """Refuse a method, or other conditions of the network, with a `BadValue`."""
+        """Raise BadValue for a method or other conditions with which this one does not work."""
 
     def beside(self, method: Any, conditions: Mapping[str, Any]) -> Any:
-        """The condition as it is with this method, and these others by group."""
+        """The condition with facts about this method and the other conditions, by group."""
         return self
 
     def require_samples(self, problem: Any) -> None:
-        """Refuse data with a `BadValue`."""
+        """Raise BadValue for data with which the condition does not work."""
 
     def idle(self, problem: Any) -> str:
-        """Why the condition does nothing to a run on these data; empty if it does something."""
+        """Why the condition does not affect a run on these data; empty if it does."""
         return ""
 
     def client_plays(
@@ -68,17 +68,17 @@ class OnMessages(Keys):
         return own, memory, up, outcome
 
     def client_learns(self, common: Common, memory: Any, samples: Samples, turn: Turn) -> tuple[Any, Samples | None]:
-        """A client's memory, and the samples from which it learns after predicting these; None for none yet."""
+        """A client's memory, and the samples from which it learns after it predicts these; None for none yet."""
         return memory, samples
 
     def columns(self, method: Any, problem: Any) -> dict[str, NDArray[np.float64]]:
-        """Columns about every round (T,), by name, which follow from the configuration and the present clients."""
+        """Columns of the rounds, (T,), by name, which follow from the configuration and the present clients."""
         return {}
 
     def at_the_end(
         self, method: Any, problem: Any, memory: Any
     ) -> tuple[dict[str, NDArray[np.float64]], dict[str, NDArray[np.float64]]]:
-        """Columns of the summary (R,) and of the rounds (T, R), from the final memory of the server, or of agents."""
+        """Columns of the summary (R,) and of the rounds (T, R), from the final memory of the server or agents."""
         return {}, {}
 
     def warnings(self, summary: Any) -> tuple[str, ...]:
@@ -86,15 +86,15 @@ class OnMessages(Keys):
         return ()
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
-        """A client's memory, and the message that travels up instead of its own."""
+        """A client's memory, and the message that is sent to the server instead of the client's message."""
         return memory, message
 
     def server_sends(self, common: Common, memory: Any, message: Any, turn: Turn) -> tuple[Any, Any]:
-        """The server's memory, and the message that travels down instead of its own."""
+        """The server's memory, and the message that is sent to clients instead of the server's message."""
         return memory, message
 
     def client_takes(self, common: Common, message: Any, turn: Turn) -> Any:
-        """The message that a client's method receives instead of the one that came down."""
+        """The message that a client's method receives instead of the message that arrived."""
         return message
 
     def server_takes(
@@ -102,58 +102,58 @@ class OnMessages(Keys):
     ) -> tuple[Any, Any, Array]:
         """The server's memory, and the message and the shares (K,) that its method receives.
 
-        The message is None if no client has answered, or clients send nothing. The method learns nothing if there is no
-        message, or all shares are 0.
+        The message is None if no client has answered, or if clients send nothing. The method learns nothing without a
+        message, or if all shares are 0.
         """
         return memory, message, share
 
     def agent_starts(self, common: Common, known: Any, agents: int) -> Any:
-        """The memory of all agents before the first round, when they hold the same `known` for every neighbour."""
+        """The memory of all agents before the first round; all hold the message `known` for every neighbour."""
         return None
 
     def agent_sends(
         self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
     ) -> tuple[Any, Any, NDArray[np.bool_]]:
-        """An agent's memory, the message that travels to its neighbours, and whether it does, (R, K)."""
+        """An agent's memory, the message to its neighbours, and whether the agent sends it, (R, K)."""
         return memory, message, sends
 
     def agent_sent(self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_]) -> Any:
-        """An agent's memory, once it knows the message that was really sent."""
+        """An agent's memory, after it knows the message that was actually sent."""
         return memory
 
 
 @dataclass(frozen=True)
 class SumOnly(Payload):
-    """A payload that gives the server only a sum over clients; it does not travel.
+    """A payload that gives the server only a sum over clients; it is never sent itself.
 
     Parameters
     ----------
     payload : Payload
-        The payload that travels.
+        The payload that is sent.
     """
 
     refusal: ClassVar[tuple[str, str, str]]
-    """Key, value and what is allowed, for a server that reads single clients' messages."""
+    """Key, value and allowed values, for the error if a server reads single clients' messages."""
 
     payload: Any
 
     @property
     def values(self) -> Any:
-        """Refused."""
+        """Raise BadValue: the server may read only the sum."""
         raise BadValue(*self.refusal)
 
     def wire_size(self, width: int) -> Any:
-        """Scalars and bytes of the travelling payload."""
+        """Scalars and bytes of the payload that is sent."""
         return self.payload.wire_size(width)
 
     def dense(self) -> Any:
-        """Refused."""
+        """Raise BadValue, as `values`."""
         return self.values
 
 
 @dataclass
 class Held:
-    """A party's state: the method's, and the condition's."""
+    """A party's state: the method's state, and the condition's memory."""
 
     method: Any
     memory: Any
@@ -161,7 +161,7 @@ class Held:
 
 @dataclass(frozen=True)
 class WrappedStar(Wrapped, Federated):
-    """A method of a star in a condition."""
+    """A method with a server, in a condition."""
 
     method: Any
     condition: Any
@@ -173,21 +173,21 @@ class WrappedStar(Wrapped, Federated):
 
     @property
     def called_without_messages(self) -> bool:  # type: ignore[override]
-        """Whether the condition or the method is."""
+        """Whether the condition or the method is called without messages."""
         return bool(self.condition.called_without_messages or self.method.called_without_messages)
 
     @property
     def hides_presence(self) -> bool:  # type: ignore[override]
-        """Whether the condition or the method does."""
+        """Whether the condition or the method hides presence."""
         return bool(self.condition.hides_presence or self.method.hides_presence)
 
     def start(self, common: Common, clients: int) -> tuple[Held, Held]:
-        """The method's states, without memory."""
+        """The method's states, with no memory yet."""
         server, client = self.method.start(common, clients)
         return Held(server, None), Held(client, None)
 
     def init(self, world: World) -> Star:
-        """The state of all parties before the first round; refuses data that do not suit a condition."""
+        """The states of all parties before the first round; refuses data that do not suit a condition."""
         method: Any = self
         while isinstance(method, Wrapped):
             method.condition.require_samples(world.problem)
@@ -195,7 +195,7 @@ class WrappedStar(Wrapped, Federated):
         return super().init(world)
 
     def tell(self, common: Common, server: Held, turn: Turn) -> tuple[Held, Any]:
-        """The server's message, through the condition."""
+        """The server's message, changed by the condition."""
         told, message = self.method.tell(common, server.method, turn)
         memory, message = self.condition.server_sends(common, server.memory, message, turn)
         return Held(told, memory), message
@@ -203,7 +203,7 @@ class WrappedStar(Wrapped, Federated):
     def client(
         self, common: Common, client: Held, down: Any, samples: Samples, turn: Turn
     ) -> tuple[Held, Any, Outcome | None]:
-        """The client's step, with its message through the condition."""
+        """The client's step, with its messages changed by the condition."""
         down = self.condition.client_takes(common, down, turn)
 
         def play(state: Any, samples: Any) -> Any:
@@ -221,7 +221,7 @@ class WrappedStar(Wrapped, Federated):
         return Held(own, memory), up, outcome
 
     def server(self, common: Common, server: Held, up: Any, share: Array, turn: Turn) -> Held:
-        """The server's step, with messages through the condition."""
+        """The server's step, with messages changed by the condition."""
         memory, up, share = self.condition.server_takes(common, server.memory, up, share, turn)
         if up is None:  # no message has arrived, so nothing is learned
             return Held(server.method, memory)
@@ -235,7 +235,7 @@ class WrappedStar(Wrapped, Federated):
 
 @dataclass(frozen=True)
 class WrappedGraph(Wrapped, Decentralized):
-    """A method on a graph in a condition; as `WrappedStar`."""
+    """A method on a graph, in a condition; the counterpart of `WrappedStar`."""
 
     method: Any
     condition: Any
@@ -255,13 +255,13 @@ class WrappedGraph(Wrapped, Decentralized):
     def send(
         self, common: Common, own: Held, inbox: Inbox, samples: Any, turn: Turn
     ) -> tuple[Held, Any, NDArray[np.bool_]]:
-        """An agent's message, through the condition."""
+        """An agent's message, changed by the condition."""
         state, message, sends = self.method.send(common, own.method, inbox, samples, turn)
         memory, message, sends = self.condition.agent_sends(common, own.memory, message, sends, turn)
         return Held(state, memory), message, sends
 
     def sent(self, common: Common, own: Held, message: Any, sends: NDArray[np.bool_]) -> Held:
-        """The method and the condition receive the message that really travels."""
+        """Give the method and the condition the message that was actually sent."""
         memory = self.condition.agent_sent(common, own.memory, message, sends)
         return Held(self.method.sent(common, own.method, message, sends), memory)
 
@@ -281,8 +281,8 @@ class WrappedGraph(Wrapped, Decentralized):
 
 
 def wrapper_of(method: Any) -> type[WrappedStar | WrappedGraph] | None:
-    """The class of a method inside a condition; None if conditions cannot change its messages."""
-    step = type(method).step  # the class that defines its round: the one with conditions, or its own
+    """The class for a method in a condition; None if conditions cannot change the method's messages."""
+    step = type(method).step  # conditions apply only to the round of the base class
     if step is Federated.step and not method.in_turn and not method.silent and method.in_conditions:
         return WrappedStar
     if step is Decentralized.step and not method.on_links and not method.conserves:
@@ -291,14 +291,14 @@ def wrapper_of(method: Any) -> type[WrappedStar | WrappedGraph] | None:
 
 
 def wrap(method: Any, conditions: Mapping[str, Any], loss: float = 0.0, deadline: float | None = None) -> Any:
-    """A method inside conditions, given by group; the first condition on messages is the innermost.
+    """A method in conditions, given by group; the first condition on messages is the innermost.
 
     Parameters
     ----------
     loss : float
         Probability that a message between agents is lost.
     deadline : float or None
-        Seconds after which computing agents are skipped.
+        Seconds after which agents that still compute are skipped.
 
     Raises
     ------
@@ -306,16 +306,16 @@ def wrap(method: Any, conditions: Mapping[str, Any], loss: float = 0.0, deadline
         For a condition that does not work on the method's kind of network, or with lost messages.
     """
     kept = loss == 0 or not getattr(method, "conserves", False)
-    require(kept, "network.loss", loss, f"0 for {method.label}: what is lost is missing from what agents add up")
+    require(kept, "network.loss", loss, f"0 for {method.label}: a lost message would change the agents' sums")
     for group, condition in conditions.items():
         if not isinstance(condition, OnMessages):
             continue
         wrapper = wrapper_of(method)
         fits = (wrapper is WrappedStar and condition.on_a_star) or (wrapper is WrappedGraph and condition.on_a_graph)
-        require(fits, group, type(condition).__name__, f"null for {method.label}, whose messages it cannot have")
+        require(fits, group, type(condition).__name__, f"null for {method.label}, whose messages it cannot change")
         condition.require_fits(method, conditions)
         if wrapper is WrappedGraph and not condition.on_lossy_links:
-            lost, given = "a difference that is lost is never made up", type(condition).__name__
+            lost, given = "a lost difference is never corrected", type(condition).__name__
             require(loss == 0, "network.loss", loss, f"0 with {group}: {lost}")
             misses = [name for name in ("links", "participation") if conditions.get(name) is not None]
             misses += ["network.deadline_s"] if deadline is not None else []

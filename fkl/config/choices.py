@@ -1,4 +1,4 @@
-"""Groups and their choices, read from YAML files, with limits, and from the papers' experiments."""
+"""Groups and their choices, read from YAML files of limited size, and from the papers' experiments."""
 
 import re
 import shlex
@@ -15,7 +15,7 @@ from fkl.basics.errors import FklError, did_you_mean
 from fkl.config import experiments
 
 LONGEST_FILE = 2**18
-"""Maximum size of a file in bytes; all of fkl's own files together have a fifth of that."""
+"""Maximum size of a file in bytes, five times that of all of fkl's own files together."""
 MOST = 30_000
 """Maximum number of keys, values and hundreds of letters, after replacing every alias."""
 DEEPEST = 50
@@ -49,7 +49,7 @@ def read_mapping(text: str, file: Path) -> dict[str, Any]:
     Raises
     ------
     FklError
-        If it is something else; names file and line.
+        If the text is anything else; the message names file and line.
     """
     try:
         loader = _loader()(text)
@@ -64,14 +64,14 @@ def read_mapping(text: str, file: Path) -> dict[str, Any]:
         raise FklError(f"{_place_in_file(file, mark)}: {error.problem or error.context}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise FklError(f"{file}, line {line}: {error.character:#x} is no character of a text") from None
+        raise FklError(f"{file}, line {line}: {error.character:#x} is not a text character") from None
     except (ValueError, TypeError) as error:  # too much, a number of 5000 digits, a list as a key
         raise FklError(f"{file}: {error}") from None
 
 
 @cache
 def _loader() -> Any:
-    """OmegaConf's loader, with a limit of size."""
+    """OmegaConf's loader, with limits of size and depth."""
     from omegaconf._utils import get_yaml_loader
 
     class Loader(get_yaml_loader()):  # type: ignore[misc]
@@ -102,13 +102,13 @@ def _require_small(root: yaml.Node, file: Path) -> None:
     def size(node: yaml.Node) -> int:
         known = sizes.get(id(node), 0)
         if known is None:
-            raise FklError(f"{_place_in_file(file, node.start_mark)}: an alias inside what it names")
+            raise FklError(f"{_place_in_file(file, node.start_mark)}: an alias that contains itself")
         if known:
             return known
         if node.tag not in TAGS:
             kind = node.tag.removeprefix("tag:yaml.org,2002:")
             raise FklError(
-                f"{_place_in_file(file, node.start_mark)}: {kind}: no such type; there are {', '.join(PLAIN)}"
+                f"{_place_in_file(file, node.start_mark)}: {kind}: no such type; types are {', '.join(PLAIN)}"
             )
         sizes[id(node)] = None
         total = 1
@@ -125,7 +125,7 @@ def _require_small(root: yaml.Node, file: Path) -> None:
             total += sum(size(part) for item in node.value for part in (item if pairs else (item,)))
         if total > MOST:
             raise FklError(
-                f"{_place_in_file(file, node.start_mark)}: more than {MOST} keys and values, aliases counted"
+                f"{_place_in_file(file, node.start_mark)}: more than {MOST} keys and values, including those of aliases"
             )
         sizes[id(node)] = total
         return total
@@ -136,15 +136,15 @@ def _require_small(root: yaml.Node, file: Path) -> None:
 CONDITIONS: tuple[str, ...] = (
     "participation", "aggregate", "audit", "privacy", "attack", "compression", "secure", "late", "links",
 )  # fmt: skip
-"""Groups of network conditions, which are all optional; those on messages apply in this order."""
+"""Groups of network conditions, all optional; those that change messages apply in this order."""
 REQUIRED: tuple[str, ...] = ("algo", "dataset", "partition")
-"""Groups that no run can do without."""
+"""Groups that every run needs."""
 GROUPS = (*REQUIRED, "kernels", "topology", *CONDITIONS, "intervals", "logger")
 """Folders of the configuration, with one YAML file per choice."""
 PATH = re.compile(r"\w[\w.-]*(/\w[\w.-]*)*")
 """Path of a group or a choice; it cannot leave its folder."""
 LONGEST_PATH = 250
-"""Maximum number of bytes of such a path, with which its file still has a name that file systems allow."""
+"""Maximum number of bytes of such a path; file systems do not allow much longer names."""
 MOST_LISTED = 16
 """Maximum number of names that an error about an unknown name lists completely."""
 PACKAGE = re.compile(r"_global_|\w+(\.\w+)*")
@@ -161,7 +161,7 @@ class Choice:
     package : str or None
         Node of its keys, ``# @package PACKAGE`` in a file; None for its group.
     defaults : list
-        Other choices on which it builds.
+        Other choices that it extends.
     config : dict
         Its keys.
     is_paper_s : bool
@@ -176,7 +176,7 @@ class Choice:
 
 
 class Choices:
-    """The choices of fkl, of the papers, and of the user's folders; the first one with a name counts."""
+    """The choices of fkl, of the papers, and of the user's folders; the first choice with a name counts."""
 
     def __init__(self, *folders: Path) -> None:
         self.folders = (conf_folder(), *folders)
@@ -200,7 +200,7 @@ class Choices:
         Raises
         ------
         fkl.basics.errors.FklError
-            If there is none with this name, or its file is not a configuration.
+            If no choice has this name, or its file is not a configuration.
         """
         own, *others = [folder / f"{path}.yaml" for folder in self.folders] if _is_path(path) else [Path()]
         if not own.is_file() and (node := experiments.choice(path)) is not None:
@@ -214,7 +214,7 @@ class Choices:
         defaults = config.pop("defaults", [])
         if not isinstance(defaults, list):
             raise FklError(f"{found}: defaults={defaults}: must be a list")
-        # The package named in its first comments
+        # The package that its first comments name
         package = None
         for line in text.splitlines():
             if line.strip() and not line.startswith("#"):
@@ -233,7 +233,7 @@ def _is_path(text: str) -> bool:
 
 
 def tuned_keys(method: str, folders: Iterable[Path] = ()) -> dict[str, Any]:
-    """Keys of a method that `fkl study` searches over, and their ranges as in tune.yaml; empty for none."""
+    """Keys of a method that `fkl study` tunes, with their ranges as in tune.yaml; may be empty."""
     for folder in (conf_folder(), *folders):
         if (file := folder / "tune.yaml").is_file():
             keys = read_mapping(read_text(file), file).get(method)
@@ -256,7 +256,7 @@ def files(group: str, folders: Sequence[Path] = ()) -> dict[str, Path]:
 
 
 def abouts(group: str, folders: Sequence[Path] = ()) -> dict[str, str]:
-    """Description of each choice in a group in one line, by name, including the papers' choices."""
+    """One-line description of each choice in a group, by name, including the papers' choices."""
     found = {}
     for name, file in files(group, folders).items():
         with file.open(encoding="utf-8") as lines:
@@ -287,7 +287,7 @@ def not_known(path: str, names: Iterable[str]) -> FklError:
         own = f"a file of your own: dataset=file dataset.path={shlex.quote(file)} dataset.target=COLUMN"
         return FklError(f"dataset={file}: no such choice", help=[own])
     group, _, name = path.rpartition("/")
-    if group.startswith(f"{experiments.GROUP}/"):  # their names begin with their paper
+    if group.startswith(f"{experiments.GROUP}/"):  # their names start with the paper's name
         group, name = experiments.GROUP, path.removeprefix(f"{experiments.GROUP}/")
         names = [one for paper in experiments.files() for one in experiments.experiments(paper)]
         return FklError(f"{group}={name}: no such choice", help=did_you_mean(name, names, f"all: fkl list {group}"))
@@ -295,7 +295,7 @@ def not_known(path: str, names: Iterable[str]) -> FklError:
     if group in (*GROUPS, "as_published"):
         where = f"all of them: fkl list {group}"
     else:
-        where = f"there are {', '.join(there)}" if len(there) <= MOST_LISTED else "all of them: fkl list experiment"
+        where = f"choices: {', '.join(there)}" if len(there) <= MOST_LISTED else "all of them: fkl list experiment"
     return FklError(f"{group or 'config'}={name}: no such choice", help=did_you_mean(name, there, where))
 
 

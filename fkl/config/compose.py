@@ -1,8 +1,8 @@
-"""From words to a configuration: the choice and order of files, and the changes by words.
+"""The words of a command line become a configuration: they choose files, and change keys of the merged files.
 
 Files are as in Hydra, with six forms of an entry in `defaults`: NAME, /GROUP/NAME, GROUP: NAME, /GROUP: NAME, override
-/GROUP: NAME and _self_. The first choice for a group counts: a word's, then that of the outermost file that overrides
-it; among files at the same level, the last one's. Later files change keys of earlier ones.
+/GROUP: NAME and _self_. A word's choice for a group takes precedence, then that of the outermost file that overrides
+it, and among files at the same level that of the last. Later files change keys of earlier ones.
 
 Words are KEY=VALUE in Hydra's grammar; most are simple and do not need an import of Hydra.
 """
@@ -98,9 +98,9 @@ def read_words(words: Iterable[str]) -> list[Word]:
         if not override.key_or_group:
             raise _not_understood(word)
         if override.package is not None:
-            raise FklError(f"{word}: a group is named without @")
+            raise FklError(f"{word}: write the group without @")
         if override.is_sweep_override():
-            several = "several values are for fkl run -m, a run for each; a list is written [1,2], text '\"a,b\"'"
+            several = "several values need fkl run -m, a run for each; a list is written [1,2], text '\"a,b\"'"
             raise FklError(f"{in_one_line(word)}: {several}")
         sign = override.get_key_element().removesuffix(override.key_or_group)
         read.append(Word(sign, override.key_or_group, override.value(), word))
@@ -134,7 +134,7 @@ def parsed(words: Iterable[str]) -> list[Any]:
     found = []
     for word in words:
         if len(word) > LONGEST:
-            many = "numbers in a row are written range(FIRST,END), and other long lists are given in parts"
+            many = "write consecutive numbers as range(FIRST,END), and split other long lists into several sweeps"
             raise FklError(f"{in_one_line(word)}: longer than {LONGEST} letters; {many}")
         try:
             found += parser.parse_overrides([quoted(word)])
@@ -150,7 +150,7 @@ def parsed(words: Iterable[str]) -> list[Any]:
 
 
 def _with_quoted_names(value: str) -> dict[str, Any] | None:
-    """Names in quotes with values, {"CO(GT)":3}, which Hydra cannot parse; None for anything else."""
+    """A mapping with quoted names, {"CO(GT)":3}, which Hydra cannot parse; None for anything else."""
     try:
         found = yaml.safe_load(value) if value.startswith("{") and '"' in value else None
     except (yaml.YAMLError, ValueError, RecursionError):
@@ -159,11 +159,11 @@ def _with_quoted_names(value: str) -> dict[str, Any] | None:
 
 
 def _not_understood(word: str) -> FklError:
-    """The error about a word, with its value in quotes if it may be meant as text."""
+    """The error about a word that cannot be parsed; it shows how to quote the value if that may be text."""
     key, _, value = word.partition("=")
     may_be = ""
     if value.startswith("{") and ":" in value:
-        may_be = """, with names of other signs in double quotes, as 'dataset.fill={"CO(GT)":3}'"""
+        may_be = """, with names that have other characters in double quotes: 'dataset.fill={"CO(GT)":3}'"""
     elif set(value) & TAKEN and KEY.fullmatch(key):
         from hydra.core.override_parser.types import Quote, QuotedString
 
@@ -173,7 +173,7 @@ def _not_understood(word: str) -> FklError:
 
 
 def quoted(word: str) -> str:
-    """A word in a form that Hydra can parse: the user does not need to quote ``out=größe``. Most do not change."""
+    """A word in a form that Hydra can parse, so users need not quote ``out=größe``. Most words do not change."""
     key, equals, value = word.partition("=")
     return key + equals + PIECE.sub(_quoted_piece, value) if ODD.search(value) else word
 
@@ -190,13 +190,13 @@ def _quoted_piece(piece: re.Match[str]) -> str:
 MOST_FILES = 1000
 """Maximum number of files in one configuration; files that each name two others might never end."""
 OPEN = "metrics"
-"""The node with free keys, to which a word adds one without a +."""
+"""The node with free keys; a word can add a key to it without a +."""
 HYDRA_S = re.compile(r"hydra\b")
 FORMS = "NAME, /GROUP/NAME, GROUP: NAME, /GROUP: NAME, override /GROUP: NAME or _self_"
 
 
 def compose(*words: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
-    """Compose a run's configuration; `folders` have choices in addition to fkl's own, as ``--config-dir``.
+    """Compose a run's configuration; `folders` have choices in addition to fkl's own, like ``--config-dir``.
 
     Returns
     -------
@@ -206,14 +206,14 @@ def compose(*words: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
     Raises
     ------
     fkl.basics.errors.FklError
-        With one line about a word or a file.
+        The message has one line about a word or a file.
     """
     return compose_read(read_words(words), folders).config
 
 
 @dataclass
 class Composed:
-    """A configuration, and additional information from choices of a paper or a user.
+    """A configuration, and additional information from a paper's or a user's choices.
 
     Parameters
     ----------
@@ -236,7 +236,7 @@ def compose_read(words: Iterable[Word], folders: Sequence[Path] = ()) -> Compose
     composed = files.composed()
     for word in changes:
         if word.key.partition(".")[0] in files.nulls:
-            continue  # the same words serve both jobs of secure=null,pairwise secure.bits=20
+            continue  # a sweep over secure=null,pairwise secure.bits=20 has this word in both jobs
         _apply_word(composed.config, word)
     return composed
 
@@ -302,11 +302,11 @@ class _ChosenFiles:
         """Whether a word chooses from a group or removes one; if so, this is recorded."""
         group, value = word.key, word.value
         if HYDRA_S.match(group):
-            raise FklError(f"{word.text}: a key of hydra's is for a sweep, fkl run -m")
+            raise FklError(f"{word.text}: Hydra's own keys need a sweep, fkl run -m")
         if isinstance(value, dict) or not self.choices.is_group(group):
             return False
         if word.sign == "++":
-            raise FklError(f"{word.text}: a choice is made with GROUP=NAME, or added with +GROUP=NAME")
+            raise FklError(f"{word.text}: write GROUP=NAME to make a choice, or +GROUP=NAME to add one")
         if word.sign == "~":
             self.left_out[group] = _Chosen(value, word.text)
             return True
@@ -321,7 +321,7 @@ class _ChosenFiles:
         return True
 
     def composed(self) -> Composed:
-        """The configuration from all choices, each merged after those whose keys it changes."""
+        """The configuration from all choices, each merged after the choices whose keys it changes."""
         made = Composed()
         for choice, package in self.expanded("config", "", self.added):
             _add_choice(made, choice, package)
@@ -338,10 +338,10 @@ class _ChosenFiles:
     def expanded(
         self, path: str, package: str, added: Sequence[_Entry] = (), above: tuple[str, ...] = ()
     ) -> list[tuple[Choice, str]]:
-        """A choice, with its defaults."""
+        """A choice and the choices in its defaults, in the order in which they are merged, each with its node."""
         self.files_read += 1
         if path in above or self.files_read > MOST_FILES:
-            raise FklError(f"{path}.yaml: its defaults lead back to itself, or have no end")
+            raise FklError(f"{path}.yaml: its defaults lead back to itself or never end")
         choice = self.choices.read(path)
         if choice.package is not None:
             package = choice.package.removeprefix("_global_")
@@ -355,7 +355,7 @@ class _ChosenFiles:
             if entry is not None and entry.override:
                 self.chosen.setdefault(entry.group, _Chosen(entry.value, f"{path}.yaml: override /{entry.group}"))
         parts = []
-        for entry in reversed(entries):  # the last one decides about a group first
+        for entry in reversed(entries):  # the last entry for a group takes precedence
             if entry is None:
                 parts.append([(choice, package)])
                 continue
@@ -406,7 +406,7 @@ def _add_choice(composed: Composed, choice: Choice, package: str) -> None:
         content = {key: value for key, value in content.items() if key not in NO_CONFIGURATION}
     elif HYDRA_S.match(package):
         raise FklError(
-            f"{choice.path}.yaml: @package {package}: must not be of hydra's, which are for the command line"
+            f"{choice.path}.yaml: @package {package}: must not be a node of Hydra's; set those on the command line"
         )
     elif not package and "hydra" in content:
         composed.sweep |= _sweep_params(choice)
@@ -426,11 +426,11 @@ def _sweep_params(choice: Choice) -> dict[str, str]:
         case {"sweeper": {"params": {**params}, **others}, **more} if not others and not more:
             pass
         case _:
-            allowed = "sweeper.params alone, what a sweep varies; launchers and sweepers are for the command line"
+            allowed = "only sweeper.params, the keys of a sweep; choose launchers and sweepers on the command line"
             raise FklError(f"{choice.path}.yaml: hydra={in_one_line(node)}: must be {allowed}")
     for key, values in params.items():
         if HYDRA_S.match(str(key).lstrip("+~")) or isinstance(values, dict | list):
-            allowed = "values of a key of runs"
+            allowed = "values of a key of fkl"
             raise FklError(f"{choice.path}.yaml: hydra.sweeper.params.{key}={in_one_line(values)}: must be {allowed}")
     return {str(key): "null" if values is None else str(values) for key, values in params.items()}
 
@@ -473,7 +473,7 @@ def _apply_word(config: dict[str, Any], word: Word) -> None:
 
 
 def _get_key(node: Any, name: str) -> Any:
-    """Value under a name in a node; None if there is none."""
+    """Value under a name in a node; None if the node has no such name."""
     if isinstance(node, list):
         return node[int(name)] if name.isdecimal() and int(name) < len(node) else None
     return node.get(name, node.get(int(name)) if name.isdecimal() else None)

@@ -1,4 +1,4 @@
-"""What decides a run's numbers, and its hashes: part of the configuration, fkl's own code, and the user's modules."""
+"""Everything that decides a run's numbers, with its hashes: configuration, fkl's code, and the user's modules."""
 
 import ast
 import hashlib
@@ -20,7 +20,7 @@ from fkl.config.settings import Settings
 NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective", "save_model", "figures", "logger")
 """Keys that change the place or speed of a run, but none of its numbers."""
 WITHOUT_NULL = ("metrics", "stop_when")
-"""Keys that have no effect if they are null; older runs without them have the same numbers."""
+"""Keys that have no effect if they are null; older runs, which lack them, have the same numbers."""
 
 
 def decisive(resolved: dict[str, Any], idle: Iterable[str] = ()) -> dict[str, Any]:
@@ -42,8 +42,8 @@ def decisive(resolved: dict[str, Any], idle: Iterable[str] = ()) -> dict[str, An
 def identity(resolved: dict[str, Any], free: Iterable[str] = ()) -> str:
     """Digest of the decisive configuration without some free keys, for example ``dataset.rows``.
 
-    A number is the same with and without a point: ``algo.gamma=0`` and ``algo.gamma=0.0``. A setting that did not exist
-    yet when a run was made has its default.
+    A whole number is the same with and without a point: ``algo.gamma=0`` and ``algo.gamma=0.0``. A setting that did not
+    exist yet when a run was made counts as its default.
     """
     settings = {one.name: one.default for one in fields(Settings)}
     keys = _without_points(decisive(settings | resolved))
@@ -78,7 +78,7 @@ SHOWS_OR_STARTS = (
     "sweeps",
     "basics/errors.py",
 )
-"""Packages and files of fkl that decide no number of a run."""
+"""Packages and files of fkl that have no influence on a run's numbers."""
 SUFFIXES = (".py", *EXTENSION_SUFFIXES)
 INSTALLED = {"site-packages", "dist-packages"}
 
@@ -108,7 +108,7 @@ def of_files(pattern: str) -> str:
 
 
 def of_module(name: str) -> str | None:
-    """Hash of a module that `import_module` imported, and of its local imports; None for one of fkl's own.
+    """Hash of a module that `import_module` imported, and of its local imports; None for a module of fkl.
 
     Imports are found without running code: `import` statements anywhere in a file, also inside functions, and calls of
     `import_module` and `__import__` with a literal name. Local means in the module's folder or any other folder on
@@ -124,7 +124,7 @@ def import_module(name: str) -> ModuleType:
     Raises
     ------
     ImportError, ValueError
-        As `importlib.import_module`.
+        The errors of `importlib.import_module`.
     """
     module = importlib.import_module(name)
     if _is_fkl(name):
@@ -132,7 +132,7 @@ def import_module(name: str) -> ModuleType:
     found = _hashes_behind(name)
     if _known.setdefault(name, found) != found:
         for each in set(found).union(*_known.values()):  # an unchanged module may hold objects of a changed one
-            if _is_local(sys.modules.get(each)):  # but not the module of Python with the name of a user file
+            if _is_local(sys.modules.get(each)):  # but not a module of Python with the same name as a user's file
                 del sys.modules[each]
         for other, files in [*_known.items()]:
             if any(found.get(each, content) != content for each, content in files.items()):
@@ -157,8 +157,8 @@ def _content_of_file(file: Path) -> bytes:
 
 
 def _hashes_behind(name: str) -> dict[str, str]:
-    """Hash of the file of every local module that an imported one needs, by module."""
-    # Folders in which modules are searched: first the one with this module
+    """Hash of the file of every local module that an imported module needs, by module."""
+    # Folders to search for modules, starting with the folder of this module
     place = Path(getattr(sys.modules[name], "__file__", None) or "nowhere").absolute()
     folders = [place.parents[name.count(".") + (place.stem == "__init__")]]
     if not _is_installed(folders[0]):
@@ -175,7 +175,7 @@ def _hashes_behind(name: str) -> dict[str, str]:
         for module in (".".join(parts[:count]) for count in range(1, len(parts) + 1)):  # importing a.b.c runs a and a.b
             if module in hashes:
                 continue
-            # Its file, in the first folder that has it, in Python's order
+            # The module's file, from the first folder that has it, in Python's order
             inner = Path(*module.split("."))
             names = [inner / "__init__.py", *(inner.with_name(inner.name + suffix) for suffix in reversed(SUFFIXES))]
             files = (folder / one for folder in folders for one in names)

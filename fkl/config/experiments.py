@@ -7,8 +7,8 @@ why nothing can be compared, and `unobtainable` why a data set is not available.
 it), `also_printed` (tables and figures without results, each with a command), `gaps` (rows that our command does not
 fill, with the reason) and `fills` (what to run once a missing file exists). Six parts say what is run.
 `options` has groups of choices as in conf/, each a configuration without a package (``+graph_omkl/data=concrete``).
-`experiments` has the choices of the group `experiment`. `variants` has the changes of each reading of the paper other
-than its text. `builds_on` names the reading whose runs another reading uses if it has none of its own. `readings_tried`
+`experiments` has the choices of the group `experiment`. `variants` has, for each reading of the paper other than its
+text, the keys that change. `builds_on` names the reading whose runs another uses if it has none. `readings_tried`
 is the number of readings that were tried, named or not. `tried` names the item of differences.md about cells that
 differ. Some keys of a choice are not configuration:
 
@@ -17,7 +17,7 @@ about
 sweep
     In an experiment: the differences between its jobs, as words of a command line (``hydra.sweeper.params``).
 needed
-    In an experiment: false if no published number needs it, but differences.md reports other readings.
+    In an experiment: false if no published number needs it, but differences.md reports it as another reading.
 cell
     Position of a job's run in the paper's tables and figures; see `fkl.papers.our_runs`. An entry at the top of the
     file is for all of the paper's experiments, unless they or their choices have another value.
@@ -70,7 +70,7 @@ def variants(paper: str) -> dict[str, str]:
 
 
 def builds_on(paper: str) -> dict[str, str]:
-    """For each reading of a paper, the reading whose runs it uses if it has none; the others use the text's."""
+    """For each reading of a paper, the reading whose runs it uses if it has none; by default that is the text."""
     return dict(of_paper(paper).get("builds_on", {}))
 
 
@@ -109,12 +109,12 @@ def groups_in(group: str) -> set[str]:
 
 
 def is_group(path: str) -> bool:
-    """Whether a path belongs to a group, or to one that contains other groups."""
+    """Whether a path is that of a group, or of a folder that contains groups."""
     return any(f"{group}/".startswith(f"{path}/") for group in choices())
 
 
 def choice(path: str) -> dict[str, Any] | None:
-    """A choice by its path, for example ``graph_omkl/data/concrete``; None if there is none."""
+    """A choice by its path, for example ``graph_omkl/data/concrete``; None if it does not exist."""
     group, _, option = path.removesuffix(".yaml").rpartition("/")
     return choices().get(group, {}).get(option)
 

@@ -1,4 +1,4 @@
-"""From a composed configuration to a checked run: its values, its objects, its digest and its folder.
+"""A composed configuration becomes a checked run, with its values, objects, digest and folder.
 
 A configuration node with `_target_` names a dataclass. The dataclass's fields are the node's keys, its annotations
 their types, and its `__post_init__` checks their limits. Data sets, partitions, kernels, networks and algorithms (also
@@ -41,13 +41,13 @@ INNERMOST = re.compile(r"\$\{([^${}]*)\}")
 OF_A_KEY = re.compile(r"\s*(?:oc\.select|oc\.deprecated|oc\.dict\.keys|oc\.dict\.values|hydra)\s*:([^,]*)")
 
 OmegaConf.register_new_resolver(
-    "full_or_half",  # the number for rows=all, otherwise half of it, and for a portion a share
+    "full_or_half",  # the number for rows=all, half of it for a half, and a share of it for a portion
     lambda number, *, _root_: number // parts_of_all(_root_.get("rows", "all")),
     replace=True,
 )
 OmegaConf.register_new_resolver("variable", variable, replace=True)
 OmegaConf.register_new_resolver(
-    "usual_scaling",  # one factor for all features would hide those of small units
+    "usual_scaling",  # one factor for all features would make features in small units nearly vanish
     lambda *, _root_: "unit_box" if OmegaConf.select(_root_, "dataset._target_") == OWN_TABLE else "unit_ball",
     replace=True,
 )
@@ -59,7 +59,7 @@ def resolved(config: dict[str, Any]) -> dict[str, Any]:
     Raises
     ------
     fkl.basics.errors.FklError
-        If one cannot be replaced, is too large, or a value is missing; names the key.
+        If an interpolation cannot be replaced or is too large, or a value is missing; the message names the key.
     """
     if OmegaConf.is_config(config):  # Hydra's own
         config = dict(OmegaConf.to_container(config))  # type: ignore[arg-type]
@@ -76,9 +76,10 @@ def resolved(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_interpolations(config: dict[str, Any], written: str) -> dict[str, Any]:
-    """The part of a configuration that OmegaConf needs, because it takes long for each key.
+    """The part of a configuration that OmegaConf needs to see; it takes long for each key.
 
-    Nodes with interpolations, those that they name, single values, and what the resolvers of fkl ask for.
+    It has the nodes with interpolations, the nodes that these name, all single values, and the keys that fkl's
+    resolvers read.
     """
     named = re.findall(r"\w+", " ".join(re.findall(r"\$\{[^}]*", written)))
     needed = {
@@ -102,7 +103,7 @@ def _size_when_replaced(
         return sizes[path]
     key = ".".join(path)
     if depth > DEEPEST:
-        raise FklError(f"{key}: stands for another key, and so on, for more than {DEEPEST} keys")
+        raise FklError(f"{key}: more than {DEEPEST} interpolations, each of which names the next")
     sizes[path] = 0  # OmegaConf refuses an interpolation of itself
     size = 1 + sum(
         _size_when_replaced(config, (*path, name), inner, depth, sizes) for name, inner in _items_by_name(value).items()
@@ -120,7 +121,7 @@ def _size_when_replaced(
                 place += 1
             size += _size_when_replaced(config, wanted[:place], found, depth + 1, sizes)
     if size > MOST:
-        raise FklError(f"{key}: stands for more than {MOST} values, interpolations counted")
+        raise FklError(f"{key}: has more than {MOST} values, including those of its interpolations")
     sizes[path] = size
     return size
 
@@ -132,7 +133,7 @@ def _items_by_name(value: Any) -> dict[str, Any]:
 
 
 def _named_keys(text: str, key: str) -> list[str]:
-    """Keys that the interpolations of a text name, the innermost first; a zero byte replaces each."""
+    """Keys that the interpolations of a text name, the innermost first."""
     names = []
     while match := INNERMOST.search(text):
         words = match[1]
@@ -144,7 +145,7 @@ def _named_keys(text: str, key: str) -> list[str]:
             names.append(name.strip())
         text = f"{text[: match.start()]}\0{text[match.end() :]}"
     if "${" in text:
-        raise FklError(f"{key}: an interpolation that makes keys; write out what it stands for")
+        raise FklError(f"{key}: its interpolation makes keys, which is not allowed; write out its value")
     return names
 
 
@@ -218,7 +219,7 @@ class Run:
         for name, node in nodes.items():
             with key_prefix(name):
                 fingerprint = getattr(node, "fingerprint", None)
-            if fingerprint is not None:  # the user's own file; without one the digest does not change
+            if fingerprint is not None:  # the user's own file; other nodes do not change the digest
                 checksums.append(fingerprint)
         return checksums
 
@@ -229,7 +230,7 @@ class Run:
 
     @cached_property
     def failed_folder(self) -> Path:
-        """Folder for the error, and the rows so far, of a failed run."""
+        """Folder for a failed run's error and its rows so far."""
         return self._folder("failed", ".failed")
 
     @cached_property
@@ -250,7 +251,7 @@ def _hash(values: list[Any]) -> str:
 
 
 def _without_parents(folder: str) -> Path:
-    """A folder's path; with `..` in it, which fails if a part is missing, the absolute path."""
+    """A folder's path; the absolute path if it contains `..`, which fails where a folder on the way is missing."""
     return Path(os.path.realpath(folder)) if ".." in Path(folder).parts else Path(folder)
 
 
@@ -267,7 +268,7 @@ PARTS = {
     "intervals": ("begin", "on_streams"),
     "logger": ("begin", "round", "end", "fail"),
 }
-"""Attribute that identifies the class of a node."""
+"""Attributes that a class must have to be the class of a node."""
 NAMES_OF_TYPES = {dict: "names with words", int: "an integer", float: "a number", bool: "true or false", str: "a word"}
 WORDS_OF_BOOL = dict.fromkeys(("true", "yes", "y", "on", "1"), True) | dict.fromkeys(
     ("false", "no", "n", "off", "0"), False
@@ -280,7 +281,7 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     Raises
     ------
     fkl.basics.errors.FklError
-        Names the key and its allowed values.
+        The message names the key and its allowed values.
     """
     plain = resolved(config)
     groups = (*NODES, *OPTIONAL_NODES, "paths", "logger")
@@ -298,7 +299,7 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
                 nodes["algo"].require_fits(kernels)
     else:
         given = type(kernels).__name__
-        require(kernels is None, "kernels", given, f"omitted, as by ~kernels: {label} uses none")
+        require(kernels is None, "kernels", given, f"omitted, for example with ~kernels: {label} uses none")
     settings, top = build(Settings, top, "", also=groups)
     plain |= top
     for name, path in (settings.metrics or {}).items():
@@ -328,7 +329,7 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
 
 
 def engine(name: str) -> Any:
-    """The `fkl.engines.base.Engine` of this name, whose module is imported at the first use."""
+    """The `fkl.engines.base.Engine` with this name; its module is imported at the first use."""
     module, _, kind = ENGINES[name].rpartition(".")
     return getattr(import_module(module), kind)()
 
@@ -359,7 +360,7 @@ def _imported(key: str, path: str, what: str) -> Any:
             module, _, name = path.rpartition(".")
             return getattr(source.import_module(module), name)
     except (Exception, SystemExit) as error:  # any error in the user's own module is reported in one line
-        # One without a line of the user's says that there is no such module, or names its place as a SyntaxError does
+        # An error without a line of the user's code is about a missing module, or names its line like a SyntaxError
         said = with_own_line(error) if own_lines(error) else str(error)
         raise BadValue(key, path, f"the import path of a {what} ({said})") from error
 
@@ -381,19 +382,19 @@ def _own_modules() -> Iterator[None]:
 
 
 def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...] = ()) -> tuple[Any, dict[str, Any]]:
-    """Make a dataclass from plain values, checking keys and types, and that numbers are finite.
+    """Make a dataclass from plain values; check keys and types, and that numbers are finite.
 
     Returns
     -------
     object, dict
-        The object, and the values with defaults for omitted keys, which then name the same run.
+        The object, and the values with defaults for omitted keys, so both spellings name the same run.
     """
     types = get_type_hints(target)
     keys = {one.name: one for one in fields(target) if one.init}
     for key in values:
         if key not in keys:
             known = ", ".join(sorted([*keys, *also]))
-            raise FklError(f"{group + '.' if group else ''}{key}: no such key; there are {known or 'none'}")
+            raise FklError(f"{group + '.' if group else ''}{key}: no such key; keys are {known or 'none'}")
     plain = {}
     for key, one in keys.items():
         default = one.default if one.default_factory is MISSING else one.default_factory()
@@ -425,7 +426,7 @@ def _single_values(value: Any) -> Iterator[Any]:
 
 
 def _as_type(value: Any, kind: Any) -> Any:
-    """A value as a field's type; text may stand for a number. An error of Python's own if it cannot."""
+    """A value converted to a field's type, such as text to a number; raises one of Python's errors if it cannot be."""
     inner = get_args(kind)
     if isinstance(value, dict):
         value = {str(name): one for name, one in value.items()}  # a column without a name is called by its number

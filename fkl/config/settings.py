@@ -12,7 +12,7 @@ from fkl.data.normalise import SCALINGS
 from fkl.screen.columns import meaning
 
 LEARNERS = ("federated", "alone", "pooled")
-"""Who learns together: the clients as in the method, each by itself, or one learner with all samples."""
+"""Which parties learn together: clients as in the method, each client alone, or one learner with all samples."""
 NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 STOP_WHEN = re.compile(r"\s*(\w+)\s*([<>])\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*", re.ASCII)
 NODES: tuple[str, ...] = (*REQUIRED, "network")
@@ -23,7 +23,7 @@ ENGINES = {
     "disk": "fkl.engines.disk.Disk",
     "jax": "fkl.engines.jax.Jax",
 }
-"""Import paths of the engines that play the rounds, see `fkl.engines.base.Engine`."""
+"""Import paths of the engines that run the rounds, see `fkl.engines.base.Engine`."""
 MOST_REPLICATES = 1_000_000
 LONGEST_NAME = 200
 
@@ -45,7 +45,7 @@ class Paths(Keys):
         try:
             Path(self.cache).expanduser()
         except RuntimeError:
-            raise BadValue("cache", self.cache, "a folder; there is no user of this name") from None
+            raise BadValue("cache", self.cache, "a folder; no user has this name") from None
 
 
 @dataclass(frozen=True)
@@ -67,39 +67,39 @@ class Settings(Keys):
     )
     engine: str = key(
         "numba",
-        "Compiled loops, or the slow reference in numpy; a method whose loops exist only compiled refuses the "
-        "latter. With disk, for methods whose clients have a server, the clients play in parts, one after "
-        "another, with samples and states in files, and give the same bytes. With jax, for methods whose rounds "
-        "can be traced, one compiled scan runs them on the device that JAX finds.",
+        "``numba`` runs compiled loops, ``numpy`` the slow reference, which methods with only compiled loops "
+        "refuse. ``disk``, for methods with a server, runs groups of clients one after another, with samples "
+        "and states in files, and gives the same bytes. ``jax``, for methods whose rounds can be traced, runs "
+        "one compiled scan on the device that JAX finds.",
         among=ENGINES,
     )
     scaling: str = key(
         "unit_ball",
-        "Scaling of features and target, see `fkl.data.normalise.normalise`; if not given, unit_box for "
-        "dataset=file, whose features have units of their own, and unit_ball for all others.",
+        "Scaling of features and target, see `fkl.data.normalise.normalise`. The default is unit_box for "
+        "dataset=file, whose features have different units, and unit_ball for all other data sets.",
         among=SCALINGS,
     )
     rows: str = key(
         "all",
-        "Which of the data set's rows there are: all; even or odd, every other block of 50 in their order; early "
-        "or late, the first half of each site's rows and the others; tune_N or judge_N, half of the blocks, with "
-        "a new split for each number N; tune_N_of_G or judge_N_of_G, the same of portion N of G; "
-        "judge_N_one_in_2.5, one in 2.5 of these blocks. A choice made on one half does not depend on the other "
-        "half, not even on its scale. A partition's default rounds (of by_site, own and other) are then half as "
-        "many, and of a portion a G-th of that; your own values are used unchanged. With judge, ``losses.npz`` "
-        "keeps the loss of each row.",
+        "Rows of the data set that the run uses: all; even or odd, every other block of 50 rows; early or late, "
+        "the first or the second half of each site's rows; tune_N or judge_N, half of the blocks, with a new "
+        "split for each number N; tune_N_of_G or judge_N_of_G, the same for portion N of G; judge_N_one_in_2.5, "
+        "one in 2.5 of these blocks. A choice made on one half does not depend on the other half, not even on "
+        "its scale. A half also halves a partition's default rounds (of by_site: own and other), and a portion "
+        "divides them by G; your own values are used unchanged. With judge, ``losses.npz`` stores the loss of "
+        "each row.",
     )
     learners: str = key(
         "federated",
-        "Whether clients learn together as in the method, each by itself, or one learner has all samples. A "
-        "comparison with the last two shows the benefit of federation. They send nothing, so conditions of the "
-        "network have no effect.",
+        "Clients learn together as in the method (federated), each client learns alone (alone), or one learner "
+        "has all samples (pooled). A comparison with the last two shows the benefit of federation. These two "
+        "send nothing, so network conditions have no effect.",
         among=LEARNERS,
     )
     stop_when: str | None = key(
         None,
         "A column of rounds.csv and a number, such as ``mse<0.01`` or ``uplink_bytes>1e6``: the run ends after "
-        "the first round in which this holds for the mean over replicates, which all run together.",
+        "the first round in which this holds for the mean over replicates. All replicates then run together.",
         must="a column of rounds.csv, < or >, and a number, or null",
     )
     metrics: dict[str, str] | None = key(
@@ -108,7 +108,7 @@ class Settings(Keys):
         "y and the predictions y_hat, that returns the loss of each sample. The mean becomes a column of "
         "rounds.csv and summary.csv: for streams ``mae``, over all predictions so far; for other methods "
         "``test_mae``, over the test samples.",
-        must="names that are no columns of fkl's, each with a function, MODULE.FUNCTION",
+        must="names that differ from fkl's columns, each with a function, MODULE.FUNCTION",
     )
     threads: int | None = key(None, "Threads of the compiled kernels; None for all.", least=1)
     chunk: int | None = key(None, "Replicates that run together; None for as many as fit in a gigabyte.", least=1)
@@ -128,8 +128,8 @@ class Settings(Keys):
     )
     figures: str = key(
         "all",
-        "Whether a run draws its figures as PNG, which takes longer than a small run. With paper, it also "
-        "writes PDF; they have the width of a paper's column, letters of 8 pt, and captions in .txt files.",
+        "Whether a run draws its figures as PNG, which takes longer than a small run itself. With paper, it also "
+        "writes PDF files as wide as a paper's column, with 8-point letters, and captions in .txt files.",
         among=("all", "paper", "none"),
     )
     out: str | None = key(
@@ -145,7 +145,7 @@ class Settings(Keys):
         self.require(may, "stop_when")
         for name, path in (self.metrics or {}).items():
             new = NAME.fullmatch(name) is not None and meaning(name) is None and meaning(f"test_{name}") is None
-            require(new, "metrics", name, "a name of letters, digits and _, which is no column of fkl's")
+            require(new, "metrics", name, "a name of letters, digits and _ that differs from fkl's columns")
             require("." in path.strip("."), f"metrics.{name}", path, "the import path of a function, MODULE.FUNCTION")
         self.require(self.objective is None or self.objective.strip() != "", "objective")
         if self.out is not None:
@@ -157,5 +157,5 @@ def _require_folder(key: str, value: str, allowed: str) -> None:
     short = all(len(part.encode()) <= LONGEST_NAME for part in Path(value).parts)
     require(value.strip() != "" and short, key, value, f"{allowed}; no name longer than {LONGEST_NAME} bytes")
     require(value.isprintable(), key, value, f"{allowed}, without control characters")
-    home = value.startswith("~") and key != "cache"  # some libraries would expand it to a home folder, others would not
+    home = value.startswith("~") and key != "cache"  # some libraries would expand it to a home folder, others not
     require(not home, key, value, f"{allowed}; write $HOME for ~")

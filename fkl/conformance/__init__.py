@@ -1,6 +1,6 @@
 """Promises that every algorithm keeps: what it may see, send and draw.
 
-`promises` has all of them and `Conformance`, which checks them on a small run; `isolated` separates the parties;
+`promises` has all of them, and `Conformance`, which checks them in a small run; `isolated` separates the parties;
 `by_hand` makes the arguments of a unit test. Begin with `promises`, or with `python -m fkl.conformance algo=NAME`.
 """
 

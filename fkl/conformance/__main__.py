@@ -1,4 +1,4 @@
-"""`python -m fkl.conformance`: a separate module, because parties in processes must not mistake it for theirs."""
+"""`python -m fkl.conformance`: a separate module, because each party's process has a `__main__` module too."""
 
 from fkl.conformance.command import main
 

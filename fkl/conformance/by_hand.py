@@ -1,4 +1,4 @@
-"""One round by hand: arguments of a method's functions, for a unit test against your own numbers."""
+"""Arguments of a method's functions in one round, for a unit test against numbers that you computed by hand."""
 
 from dataclasses import dataclass
 
@@ -17,13 +17,13 @@ class Round:
     Parameters
     ----------
     common : Common
-        With a bank of N kernels, with P = 2 D parameters each.
+        Has a bank of N kernels with P = 2 D parameters each.
     samples : Samples
         x (K, d), y (K,) and present (K,).
     turn : Turn
         Turn of the clients.
     share : (K,) float64
-        Each client's share in a mean over those present.
+        Each client's weight in a mean over the present clients.
     """
 
     common: Common
@@ -43,7 +43,7 @@ def round_by_hand(
     rounds: int = 10,
     seed: int = 0,
 ) -> Round:
-    """Make the arguments of a method's functions, with samples drawn from a standard normal distribution.
+    """Make the arguments of a method's functions in one round, with samples from a standard normal distribution.
 
     Parameters
     ----------
@@ -52,13 +52,13 @@ def round_by_hand(
     absent : tuple of int
         Indices of the clients that do not take part.
     t, rounds : int
-        The round, and how many there are.
+        Index of the round, and number of rounds.
     seed : int
 
     Returns
     -------
     Round
-        Arrays are float64; for your own samples, use `dataclasses.replace`.
+        Arrays are float64. To use your own samples, call `dataclasses.replace`.
 
     Examples
     --------

@@ -12,9 +12,9 @@ from fkl.screen.streams import streams
 
 @streams()
 def main() -> None:
-    """Check the algorithm that the command line chooses; exit code 1 if a promise is broken, 2 for bad input."""
+    """Check the algorithm that the command line chooses; exit with 1 if a promise is broken, with 2 for bad input."""
     parser = ArgumentParser(prog="python -m fkl.conformance", description=promises.__doc__.split("\n")[0])
-    parser.add_argument("overrides", nargs="+", metavar="KEY=VALUE", help="as `fkl run` takes them, algo=NAME at least")
+    parser.add_argument("overrides", nargs="+", metavar="KEY=VALUE", help="overrides of `fkl run`, at least algo=NAME")
     parser.add_argument("--config-dir", "-cd", help="a configuration folder in addition to fkl's own")
     arguments = parser.parse_args()
     try:

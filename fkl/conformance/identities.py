@@ -1,14 +1,14 @@
-"""Identities inside a method's proofs: equations that its own rounds fulfil, on every stream, up to rounding.
+"""Identities from a method's proofs: equations that its rounds fulfil up to rounding, on every stream.
 
-A bound with a large constant also holds for wrong code. An identity does not. A method claims an identity by these
-functions or attributes of its class:
+A bound with a large constant also holds for wrong code, but an identity does not. A method claims an identity by
+defining these functions or attributes in its class:
 
 - ``log_weights(state)``, the logarithms of its exponential weights (R, ..., N), and ``weight_falls(world, outcome,
   t)``, the declared rate times the loss by which round t lowers each of them.
 - ``unbiased = True`` and ``declared_step(world, theta, t)``, the step of theta (R, N, P) in round t.
 - ``exact_evidence``, a mapping of keys, and ``log_evidence(state)`` (R,).
 
-Conformance requires the identities of every method, and `fkl bound` shows those of a run.
+Conformance checks the identities of every method, and `fkl bound` shows those of a run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,26 +32,26 @@ EVIDENCE = "with one client: the log densities of its targets, round after round
 ROUNDING = 1e-10
 """Largest residual of an identity, relative to the size of its sides."""
 STEP_TOLERANCE = 0.02
-"""Largest difference from 1 of the effective over the declared step: a grid is not all numbers in [0, 1)."""
+"""Largest difference from 1 of the effective over the declared step, which differ because a grid is finite."""
 GRID = 1000
-"""Fewest numbers on the grid; with more kernels, one for each. It has a multiple of as many numbers as kernels."""
+"""Smallest size of the grid, which is rounded up to a multiple of the number of kernels."""
 DRAWN_ROUNDS = 10
-"""Rounds with clients in which all numbers of the grid are played."""
+"""Number of rounds with clients in which all numbers of the grid are used."""
 DRAWN_CLIENTS = 4
-"""Most clients that play them."""
+"""Largest number of clients that use them."""
 LEARNED = ("theta", "log_w", "log_u")
 """Parts of a state that depend on the draws."""
 
 
 class Identity(NamedTuple):
-    """Both sides of an identity, of the replicate and client where they are farthest apart.
+    """Both sides of an identity, for the replicate and client with the largest difference.
 
     Parameters
     ----------
     name, statement : str
     left, right : float
     allowed : float
-        Largest difference that rounding or the grid of draws explains.
+        Largest difference that rounding, or the grid of draws, can explain.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True)
 class OnGrid(Streams):
-    """One replicate many times; each copy selects by another number of a grid on [0, 1), the same for all clients."""
+    """Copies of one replicate; each selects by its own number of a grid on [0, 1), the same for all clients."""
 
     def uniform(self, role: Role, t: int, size: int, first: int = 0) -> NDArray[np.float64]:
         """The grid (R, size) for selections, and the replicate's own numbers for other roles."""
@@ -77,7 +77,7 @@ class OnGrid(Streams):
         return np.repeat(self._grid()[:, None], size, axis=1)
 
     def generators(self, role: Role) -> list[Any]:
-        """Generators of one number of the grid each for selections; the replicate's own for other roles."""
+        """For selections, a generator of one number of the grid for each copy; the replicate's own for other roles."""
         return list(map(Constant, self._grid())) if role == Role.SELECTION else super().generators(role)
 
     def _grid(self) -> NDArray[np.float64]:
@@ -87,12 +87,12 @@ class OnGrid(Streams):
 
 @dataclass(frozen=True)
 class Constant:
-    """A generator that draws one number again and again."""
+    """A generator that always returns the same number."""
 
     number: float
 
     def random(self, size: int) -> NDArray[np.float64]:
-        """The number, (size,)."""
+        """The number, repeated to shape (size,)."""
         return np.full(size, self.number)
 
 
@@ -111,18 +111,18 @@ def telescope(method: Any, world: World) -> tuple[Array, Array]:
 
 
 def effective_step(method: Any, world: World, one: World) -> float:
-    """Mean step of theta over all draws, along the declared step, over the latter.
+    """Mean step of theta over all draws, projected on the declared step and divided by its length.
 
     Parameters
     ----------
     method : Algorithm
-        Each client draws by one `turn.uniform(Role.SELECTION)`. The mean over all clients' draws is then that over one
-        number for all of them, because the step is a sum over clients. theta is that of `state.server`, or of the state
-        of a method without a server.
+        Each client draws by one `turn.uniform(Role.SELECTION)`. One number for all clients gives the same mean as
+        separate draws, because the step is a sum over clients. theta is in `state.server`, or in the state itself if
+        the method has no server.
     world : World
-        Of copies of one replicate, with streams `OnGrid`.
+        World of copies of one replicate, with streams `OnGrid`.
     one : World
-        Of this replicate alone.
+        World of this replicate alone.
     """
     state, present = method.init(world), world.problem.present
     taken, declared = 0.0, 0.0
@@ -133,7 +133,7 @@ def effective_step(method: Any, world: World, one: World) -> float:
         state, _ = method.step(world, state, t)
         after = getattr(state, "server", state)
         for values in (getattr(after, name) for name in LEARNED if hasattr(after, name)):
-            values[:] = values.mean(axis=0, keepdims=True)  # all copies go on from the mean
+            values[:] = values.mean(axis=0, keepdims=True)  # all copies continue from the mean
         taken = taken + float(((after.theta[:1] - theta) * due).sum())
         declared = declared + float((due**2).sum())
         if present[: t + 1].any(axis=1).sum() == DRAWN_ROUNDS:
@@ -153,7 +153,7 @@ def evidence(method: Any, world: World) -> tuple[Array, Array]:
 
 
 def identities(experiment: Experiment, replicates: Sequence[int]) -> Iterator[Identity]:
-    """The identities that a method claims, without conditions, in doubles."""
+    """Evaluate the identities that a method claims, without conditions and in double precision."""
     method: Any = getattr(experiment.algorithm, "innermost", experiment.algorithm)
     method = method.round_by_round() if hasattr(method, "round_by_round") else method
     problem = experiment.task.in_doubles()
@@ -175,19 +175,19 @@ def identities(experiment: Experiment, replicates: Sequence[int]) -> Iterator[Id
 
 
 def require_identities(experiment: Experiment) -> str:
-    """Check the identities that a method claims; return why nothing is checked.
+    """Check the identities that a method claims; return the reason if there is nothing to check.
 
     Raises
     ------
     fkl.basics.errors.BrokenPromiseError
-        Names the identity, and both of its sides.
+        If an identity does not hold; the message has both of its sides.
     """
     claimed = list(identities(experiment, range(experiment.replicates)))
     for one in claimed:
         if not one.holds:
             sides = f"one side of the identity is {one.left:.10g}, the other {one.right:.10g}"
             raise BrokenPromiseError(f"{one.name}: {sides}: {one.statement}")
-    return "" if claimed else "it claims none"
+    return "" if claimed else "it claims no identity"
 
 
 def _farthest(name: str, statement: str, left: Array, right: Array) -> Identity:

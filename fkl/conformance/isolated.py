@@ -1,6 +1,6 @@
-"""Isolated parties, each with its own samples or features, its own state, and messages as bytes.
+"""Run the parties in isolation: each has only its own samples or features and its own state, and messages are bytes.
 
-They are compared with all parties at once: servers and clients, agents on a graph, and actors with letters.
+The results are compared with those of all parties together, for servers and clients, agents on a graph, and actors.
 """
 
 from collections.abc import Callable
@@ -57,9 +57,9 @@ from fkl.wire.payloads import Ragged, on_links, received_message
 
 
 def require_parties_agree(method: Any, world: Callable[[], World], party: Apart) -> str:
-    """Compare isolated parties with all of them at once: their results, and the bytes they send.
+    """Compare the results of isolated parties, and the bytes that they send, with those of all parties together.
 
-    Returns why nothing is compared, or an empty text.
+    Returns the reason if nothing is compared; otherwise an empty string.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def require_parties_agree(method: Any, world: Callable[[], World], party: Apart)
     Raises
     ------
     fkl.basics.errors.BrokenPromiseError
-        Names the party, the round, and the difference.
+        If they differ; the message names the party, the round and the difference.
     """
     kinds = type(getattr(method, "innermost", method)).__mro__
     require = next((CHECKS[kind] for kind in kinds if kind in CHECKS), None)
@@ -88,7 +88,7 @@ def require_parties_agree(method: Any, world: Callable[[], World], party: Apart)
 
 
 def require_clients_agree(method: Federated, world: Callable[[], World], party: Apart) -> None:
-    """Compare an isolated server and clients with all of them at once."""
+    """Compare an isolated server and isolated clients with all of them together."""
 
     def together(here: World) -> Played:
         if not _learns_once(method):
@@ -105,7 +105,7 @@ def require_clients_agree(method: Federated, world: Callable[[], World], party: 
 
 
 def _play_star_apart(method: Federated, world: World, party: Apart) -> Played:
-    """Play every party in isolation, with messages as bytes."""
+    """Run the server and every client in isolation, with messages as bytes."""
     problem = world.problem
     common, own = _dealt_to_clients(method, world)
     with ExitStack() as stack:
@@ -117,14 +117,14 @@ def _play_star_apart(method: Federated, world: World, party: Apart) -> Played:
         seen = [network.round(t) for t in range(problem.rounds)]
         if both := server.ask("drawn_roles") & set().union(*(one.ask("drawn_roles") for one in clients)):
             names = ", ".join(sorted(role.name for role in both))
-            raise BrokenPromiseError(f"the server draws what the clients draw: {names}")
+            raise BrokenPromiseError(f"the server and the clients draw the same random numbers: {names}")
         return Played(seen, network.by_round, network.by_client)
 
 
 def _dealt_to_clients(method: Any, world: World) -> tuple[Any, list[tuple[Any, ...]]]:
-    """The parties' common knowledge, without the features that were already drawn, and each client's samples.
+    """What all parties know, without random features that were already drawn, and each client's samples.
 
-    Clients that learn once also have the replicate's test points.
+    Clients that learn only once also get the replicate's test points.
     """
     problem = world.problem
     if _learns_once(method):
@@ -145,14 +145,14 @@ def _learns_once(method: Any) -> bool:
 
 
 def require_absent_unchanged(experiment: Experiment) -> str:
-    """Let each client hear the messages of rounds that it misses, and compare its state before and after.
+    """Give each client the messages of rounds that it misses, and compare its state before and after.
 
-    Returns why nothing is compared, or an empty text.
+    Returns the reason if nothing is compared; otherwise an empty string.
 
     Raises
     ------
     fkl.basics.errors.BrokenPromiseError
-        Names the client and the round.
+        If the state changes; the message names the client and the round.
     """
     method: Any = experiment.algorithm
     world = make_world(experiment, (0,))[0]
@@ -161,9 +161,9 @@ def require_absent_unchanged(experiment: Experiment) -> str:
     if not len(missing):
         return "no client is absent"
     if type(method).step is Decentralized.step:
-        return "fkl keeps it"
+        return "fkl itself keeps the state of absent agents"
     if type(method).step is not Federated.step or method.in_turn:
-        return "its rounds are its own"
+        return "the method runs its rounds itself"
     common, samples = _dealt_to_clients(method, world)
     witness = Witness(world.channel)
     for _ in outcomes(method, replace(world, channel=witness)):
@@ -181,7 +181,7 @@ def require_absent_unchanged(experiment: Experiment) -> str:
 
 
 def _own_state(state: Any) -> Any:
-    """A client's state without the memory of conditions, which begins in the first round."""
+    """A client's state without the memory of conditions, which they create in the first round."""
     return _own_state(state.method) if isinstance(state, StateWithMemory) else state
 
 
@@ -196,7 +196,7 @@ class Star(Carrier):
         self._times = times
 
     def round(self, t: int) -> Shown:
-        """Play one round of all clients together, or one after another where the server serves them in turn."""
+        """Run one round with all clients together, or one after another if the server serves them in turn."""
         here = np.flatnonzero(self._problem.present[t])
         seen: dict[int, Shown] = {}
         for some in [here[[j]] for j in range(len(here))] if self._method.in_turn else [here]:
@@ -207,7 +207,7 @@ class Star(Carrier):
                     sent, of_client = self._clients[k].ask("play", t, exchange, down, len(some))
                     self.weigh("uplink", t, k, sent, exchange)
                     seen |= {} if of_client is None else {k: of_client}
-                    if self._times is not None:  # the server may continue before the answer arrives
+                    if self._times is not None:  # the server may not wait for the answer
                         size = np.zeros((2, len(self._clients)), np.int64)
                         size[:, k] = [0 if packet is None else packet.size for packet in (down, sent)]
                         if self._times.answer(t, *size)[k] > self._times.deadline:
@@ -221,7 +221,7 @@ class Star(Carrier):
 
 
 def _test_points(world: World) -> NDArray[np.float64]:
-    """Test points of the replicate."""
+    """The replicate's test points."""
     x: NDArray[np.float64] = world.problem.batches[world.streams.replicates[0]].part(False)[0]
     return x
 
@@ -230,7 +230,7 @@ def _test_points(world: World) -> NDArray[np.float64]:
 
 
 def require_agents_agree(method: Decentralized, world: Callable[[], World], party: Apart) -> None:
-    """Compare isolated agents with all of them at once."""
+    """Compare isolated agents with all agents together."""
     together = partial(play_together, method, shown=shown_arrays)
     require_equal(together, lambda here: _play_agents_apart(method, here, party), world, party, "agent")
 
@@ -243,9 +243,9 @@ class LoneAgent(LoneParty):
     method, common, number : see `LoneParty`
     neighbours : Neighbours
     samples : Samples or None
-        Those of a stream, of all rounds.
+        For a stream, the agent's samples of all rounds.
     batch : tuple or None
-        All training samples x (n, d) and y (n,), the loss, and how many agents and samples there are.
+        Otherwise all its training samples x (n, d) and y (n,), the loss, and the total numbers of agents and samples.
     """
 
     who = "an agent"
@@ -271,7 +271,7 @@ class LoneAgent(LoneParty):
                 self._samples = BatchSamples.from_samples(self._common.bank, x, y, LOSSES[loss], agents)
 
     def send(self, t: int, awake: Awake | None) -> list[Packet | None]:
-        """The message to all neighbours, or one for each in turn; None for nothing."""
+        """Return the message to all neighbours, or one message for each neighbour in order; None if none is sent."""
         self._inbox, samples = replace(self._inbox, awake=awake), self._samples_of_round(t)
         with self._unchanged(own := self._own, self._inbox.held, self._given):
             self._own, outcome = self._method.learn(self._common, own, self._inbox, samples, self._turn_of_party(t))
@@ -287,10 +287,10 @@ class LoneAgent(LoneParty):
         return [self._packet_of(message, place) if sends[0, 0] else None for place in range(messages)]
 
     def receive(self, t: int, packets: list[Packet | None]) -> Shown:
-        """Receive the message on each link, and return the result: theta (P,), or the arrays of a prediction."""
+        """Receive one message on each link, and return the result: theta (P,), or the arrays of a prediction."""
         came = [packet for packet in packets if packet is not None]
         if came:
-            message = unpacked([packet or came[0] for packet in packets])  # any message if none arrived: it is ignored
+            message = unpacked([packet or came[0] for packet in packets])  # if none arrived, any message: it is ignored
             arrived = np.array([[packet is not None for packet in packets]])
             self._inbox = self._inbox.after(message, arrived, self._method.keep)
         samples = self._samples_of_round(t)
@@ -300,10 +300,10 @@ class LoneAgent(LoneParty):
 
 
 def _play_agents_apart(method: Decentralized, world: World, party: Apart) -> Played:
-    """Play every agent in isolation, with messages as bytes."""
+    """Run every agent in isolation, with messages as bytes."""
     topology = world.topology
     assert topology is not None
-    problem, common = world.problem, replace(world.common)  # without the features that were already drawn
+    problem, common = world.problem, replace(world.common)  # without features that were already drawn
     own: list[tuple[Any, ...]]
     if method.online:
         own = [(mine,) for mine in samples_of_rounds(world)]
@@ -321,14 +321,14 @@ def _play_agents_apart(method: Decentralized, world: World, party: Apart) -> Pla
 
 
 class Graph(Carrier):
-    """Carries packets between agents; it loses the same messages as the channel, and has the same links up."""
+    """Carries packets between agents; the same messages are lost, and the same links are up, as in the channel."""
 
     def __init__(self, world: World, topology: Topology, agents: list[Any]) -> None:
         super().__init__(world.problem, world.channel.ledger.tallies)
         self._world, self._topology, self._agents = world, topology, agents
 
     def round(self, t: int) -> Shown:
-        """Play one iteration of all agents that are present."""
+        """Run one iteration of all present agents."""
         world, links, present = self._world, self._topology.links, self._world.problem.present
         awake = world.channel.awake(t, self._topology, present) if world.changes else None
         up = np.ones(len(links), np.bool_) if awake is None else awake.up[0]
@@ -348,7 +348,7 @@ class Graph(Carrier):
         sent = [0 for _ in self._agents]
         for (receiver, sender), is_up, missing in zip(links, up, lost, strict=True):
             packet = packets[sender][sent[sender] % len(packets[sender])] if is_up else None
-            sent[sender] += 1  # its links appear here in the order of their receivers, which is its own order
+            sent[sender] += 1  # the sender's links are in the order of their receivers, here and in its list
             self.weigh("link", t, sender, packet)
             if missing:
                 self.weigh("lost", t, sender, packet)
@@ -361,7 +361,7 @@ class Graph(Carrier):
 
 
 class LoneActor:
-    """One party with only its own data."""
+    """One party that has only its own data."""
 
     who = "a party"
 
@@ -370,14 +370,14 @@ class LoneActor:
         self._actor: Actor | None = None
 
     def work(self, post: Posted | None) -> tuple[list[tuple[int, Posted]], int | None, Any]:
-        """Take a letter and work until the next one is needed; return letters, the awaited sender, and the result."""
+        """Take a letter and work until another is needed; return the letters, the awaited sender, and the result."""
         self._actor = self._actor or self._method.party(self._own, self._wire)
         sent, awaited, result = work_until_letter(self._actor, self._wire, None if post is None else read(post))
         return [(receiver, posted(letter)) for receiver, letter in sent], awaited, result
 
 
 class ActorInSight(LoneActor):
-    """A party that runs in this process; its attributes can be read afterwards."""
+    """A party that runs in this process, and whose attributes can be read afterwards."""
 
     def __init__(self, actor: Actor, wire: Wire) -> None:
         self._actor, self._wire = actor, wire
@@ -388,7 +388,7 @@ class ActorInSight(LoneActor):
 
 
 class Heard(NamedTuple):
-    """A letter as an eavesdropper on the wire sees it."""
+    """A letter as an eavesdropper sees it."""
 
     sender: int
     receiver: int
@@ -398,14 +398,14 @@ class Heard(NamedTuple):
 
 
 class Mail:
-    """Carries letters between parties and measures their bytes; stores them if `heard` is given."""
+    """Carries letters between parties and counts their bytes; stores the letters in `heard` if it is given."""
 
     def __init__(self, parties: list[Any], heard: list[Heard] | None = None) -> None:
         self._parties, self._heard = parties, heard
         self.sent: Booked = {}
 
     def deliver(self) -> list[Any]:
-        """Run all parties to their end; return the result of each."""
+        """Run all parties until they end; return the result of each."""
         return exchange_letters(self._let_party_work, len(self._parties))
 
     def _let_party_work(self, party: int, post: Posted | None) -> Any:
@@ -427,23 +427,23 @@ class Watched(Channel):
         self._parties = parties
 
     def record_messages(self, kind: str, messages: Any, scalars: Any, size: Any, timed: bool = True) -> None:
-        """Record a booking, and book it."""
+        """Record the booking, and make it in the channel."""
         of_kind = self.booked.setdefault(kind, np.zeros((self._parties, 3), np.int64))
         of_kind += np.stack([messages[0], scalars[0], size[0]], axis=-1)
         super().record_messages(kind, messages, scalars, size, timed)
 
 
 def play_apart(method: VerticalMethod, parties: list[Own], party: Apart) -> tuple[list[Any], Booked]:
-    """Results and messages of isolated parties."""
+    """Run isolated parties; return their results, and the sizes of their messages."""
     with ExitStack() as ends:
         mail = Mail([ends.enter_context(closing(party(LoneActor, method, own))) for own in parties])
         return mail.deliver(), mail.sent
 
 
 def require_actors_agree(method: VerticalMethod, world: Callable[[], World], party: Apart) -> None:
-    """Compare isolated parties with the simulation: f is the same, and the booked bytes are exactly those sent.
+    """Compare isolated parties with the simulation: f must be equal, and the sent bytes equal to the booked ones.
 
-    Features are scaled to at most 1: otherwise long steps could amplify the rounding of the two paths without limit.
+    Features are scaled to at most 1, because long steps could otherwise amplify rounding errors without limit.
 
     Parameters
     ----------
@@ -455,18 +455,18 @@ def require_actors_agree(method: VerticalMethod, world: Callable[[], World], par
     Raises
     ------
     fkl.basics.errors.BrokenPromiseError
-        Names the difference.
+        If they differ; the message names the difference.
     """
     here = world()
     problem = replace(here.problem, x=here.problem.x / (abs(here.problem.x).max() or 1.0))
     channel = Watched(here.channel, problem.parties)
-    # The simulation, up to its final values f of the test rows.
+    # The simulation, until the final values f of the test rows.
     f, scored = np.zeros(0), Scored((), (), 0)
     for scored in outcomes(method, replace(here, channel=channel, problem=problem)):
-        f = scored.f[0]()  # which a later round may change
+        f = scored.f[0]()  # computed now, because a later round may change it
     if method.pooled:
         if channel.booked:
-            raise BrokenPromiseError(f"{method.label} is on pooled data, and yet books {', '.join(channel.booked)}")
+            raise BrokenPromiseError(f"{method.label} uses pooled data, but books {', '.join(channel.booked)}")
         return
     held, parties = method.dealt(here.common, problem)
     try:
@@ -476,24 +476,24 @@ def require_actors_agree(method: VerticalMethod, world: Callable[[], World], par
     found = method.assembled(parts, held).decision(problem.x[scored.rows[0]])
     tolerance = method.tolerance * TOLERANCE[here.precision] / TOLERANCE["float64"]
     if not np.allclose(f, found, rtol=tolerance, atol=tolerance):
-        raise BrokenPromiseError(f"f is another where parties are {party.apart}: the simulation is not the protocol")
+        raise BrokenPromiseError(f"f differs if parties are {party.apart}: the simulation is not the protocol")
     require_sent(channel.booked, sent)
 
 
 def require_sent(booked: Booked, sent: Booked) -> None:
-    """Compare bookings with messages, by kind and sender."""
+    """Compare bookings with sent messages, by kind and sender."""
     for kind in sorted(booked.keys() | sent.keys()):
         nothing = np.zeros_like(next(iter((booked | sent).values())))
         mine, theirs = booked.get(kind, nothing), sent.get(kind, nothing)
         for j in np.flatnonzero((mine != theirs).any(axis=1))[:1]:
             units = "messages, scalars and bytes"
-            raise BrokenPromiseError(f"{kind} of party {j}: {units} {mine[j]} are booked and {theirs[j]} sent")
+            raise BrokenPromiseError(f"{kind} of party {j}: {units} are booked as {mine[j]}, but {theirs[j]} were sent")
 
 
 CHECKS: dict[type, Callable[[Any, Callable[[], World], Apart], None]] = {
     Federated: require_clients_agree,
     Decentralized: require_agents_agree,
     VerticalMethod: require_actors_agree,
-    Learner: lambda *_: None,  # nothing to compare: there is one client, and no server
+    Learner: lambda *_: None,  # nothing to compare: it has one client and no server
 }
 """The comparison for each family of methods."""

@@ -1,4 +1,4 @@
-"""Predictions of the model that a run saves, compared with those of its method."""
+"""Compare the predictions of the model that a run saves with those of its method."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -18,13 +18,13 @@ from fkl.tasks.stream import StreamTask
 from fkl.tasks.vertical import VerticalTask
 
 NEAR = 1e-9
-"""Largest difference, relative to 1 and to the numbers themselves, between predictions in doubles."""
+"""Largest absolute and relative difference of predictions in double precision."""
 MORE_OF_VARIANCES = 1000
-"""A variance is a difference of numbers: it may be this many times as far away."""
+"""Factor of the allowed difference for a variance, which is itself a difference of numbers."""
 
 
 class Compared(NamedTuple):
-    """Predictions of a model, and what the method showed in their place."""
+    """Predictions of a saved model, and the same predictions of the method."""
 
     what: str
     model: NDArray[Any]
@@ -33,7 +33,7 @@ class Compared(NamedTuple):
 
 
 def played(experiment: Experiment, rounds: int, problem: Any = None) -> tuple[World, Any, Any]:
-    """World, state and last outcome after so many rounds."""
+    """World, state and last outcome after this many rounds."""
     given = experiment if problem is None else replace(experiment, problem=problem)
     world, _ = make_world(given, (0,) if given.redraw else (0, 1))
     state, outcome = given.algorithm.init(world), None
@@ -44,16 +44,16 @@ def played(experiment: Experiment, rounds: int, problem: Any = None) -> tuple[Wo
 
 
 def all_present_in(problem: Any, t: int) -> Any:
-    """The same data with all clients in round t: what an absent client would predict is nowhere to be seen."""
+    """The same data with all clients in round t, because an absent client shows no prediction."""
     present = problem.present.copy()
     present[t] = True
     return problem.thinned(present)
 
 
 def compared_on_stream(experiment: Experiment) -> Iterator[Compared]:
-    """The predictions of the last round, or of the last that begins a block of those that a learner takes at once.
+    """Predictions of the last round, or of the last block's first round if a learner takes rounds in blocks.
 
-    Where the server asks one client after another, the model before the round is that of the first client.
+    If the server serves clients in turn, only the first one predicts with the model from before the round.
     """
     method: Any = experiment.algorithm
     block = getattr(method, "block", 1)
@@ -66,7 +66,7 @@ def compared_on_stream(experiment: Experiment) -> Iterator[Compared]:
         return values[here if len(values) > 1 else 0, here]
 
     x, told = world.problem.x[last], []
-    for function in functions_of(experiment, world, state, last):  # before the step, which may overwrite the state
+    for function in functions_of(experiment, world, state, last):  # before the step, because it may overwrite the state
         variance = of_clients(function.variance(x)) if isinstance(function, Gaussian) else None
         told.append((of_clients(function.predict(x)), variance))
     world.channel.open_round(last, present)
@@ -78,7 +78,7 @@ def compared_on_stream(experiment: Experiment) -> Iterator[Compared]:
 
 
 def compared_on_batch(experiment: Experiment) -> Iterator[Compared]:
-    """The clients' errors, as they are judged after the last round."""
+    """Errors of the clients after the last round."""
     method: Any = experiment.algorithm
     T = experiment.problem.rounds
     world, state, _ = played(experiment, 0, all_present_in(experiment.problem, T - 1))
@@ -98,7 +98,7 @@ def compared_on_batch(experiment: Experiment) -> Iterator[Compared]:
 
 
 def compared_on_features(experiment: Experiment) -> Iterator[Compared]:
-    """Values f of the rows that are tested on."""
+    """Values f of the test rows."""
     T = experiment.problem.rounds
     world, state, outcome = played(experiment, T)
     functions = functions_of(experiment, world, state, T)
@@ -107,7 +107,7 @@ def compared_on_features(experiment: Experiment) -> Iterator[Compared]:
 
 
 def compared_per_replicate(experiment: Experiment) -> Iterator[Compared]:
-    """The classes of all samples, and of points between them."""
+    """Classes of all samples, and of points between samples."""
     world, state, outcome = played(experiment, 1)
     functions = functions_of(experiment, world, state, 1)
     for r, (function, predict) in enumerate(zip(functions, outcome.predict, strict=True)):
@@ -130,12 +130,12 @@ def functions_of(experiment: Experiment, world: World, state: Any, t: int) -> tu
     functions: tuple[Function, ...] = experiment.algorithm.functions(world, state, t)  # type: ignore[attr-defined]
     for function in functions:
         if not function.is_function_of(world.problem.dimension):
-            raise BrokenPromiseError(f"its model is no function of {world.problem.dimension} features")
+            raise BrokenPromiseError(f"its model is not a function of {world.problem.dimension} features")
     return functions
 
 
 def comparisons(experiment: Experiment) -> Iterator[Compared]:
-    """The model of a method, without conditions, and what the method shows; none for your own kind of data."""
+    """Compare the model of a method with the method, both without conditions; nothing for a custom kind of data."""
     method = getattr(experiment.algorithm, "innermost", experiment.algorithm)
     kinds = (COMPARISONS[kind] for kind in type(experiment.task).__mro__ if kind in COMPARISONS)
     for compared in kinds:
@@ -143,12 +143,12 @@ def comparisons(experiment: Experiment) -> Iterator[Compared]:
 
 
 def require_model(experiment: Experiment) -> str:
-    """Compare the model of a method with what the method shows; return why it cannot be.
+    """Compare the model of a method with the method itself; return the reason if this is impossible.
 
     Raises
     ------
     fkl.basics.errors.BrokenPromiseError
-        Names the predictions that differ.
+        If predictions differ; the message names them.
     """
     method = getattr(experiment.algorithm, "innermost", experiment.algorithm)
     of_classes = getattr(experiment.problem, "classes", 1) > 1  # of a batch
@@ -159,5 +159,5 @@ def require_model(experiment: Experiment) -> str:
         near = NEAR * one.times
         if not np.allclose(one.model, one.shown, rtol=near, atol=near, equal_nan=True):
             apart = float(np.nanmax(np.abs(one.model - one.shown)))
-            raise BrokenPromiseError(f"its model is not what predicts: {one.what} differ by up to {apart:.3g}")
-    return "" if every else f"nothing says what models of {type(experiment.task).__name__} predict"
+            raise BrokenPromiseError(f"its model predicts differently: {one.what} differ by up to {apart:.3g}")
+    return "" if every else f"fkl cannot compare models of {type(experiment.task).__name__}"

@@ -1,6 +1,6 @@
-"""Isolation of a party from the others: in an object, or in a process, with bytes between them.
+"""Isolate a party from the others, in an object or in a process; they exchange only bytes.
 
-A party runs in its own temporary folder, so files with relative names are never shared by accident.
+A party runs in its own temporary folder, so parties cannot share files with relative names by accident.
 """
 
 import multiprocessing
@@ -16,7 +16,7 @@ from typing import Any
 from fkl.basics.errors import with_own_line
 
 PRELOADED = ["fkl.conformance", "fkl.conformance.isolated", "fkl.kernels.compiled", "sklearn.svm"]
-"""Modules that parties need are imported once, not once per party: numba alone takes 0.4 s of CPU."""
+"""Modules that are imported once for all parties, because numba alone takes 0.4 s of CPU time."""
 
 
 class PartyError(Exception):
@@ -24,7 +24,7 @@ class PartyError(Exception):
 
 
 class PartyObject:
-    """A party as an object in this process, made from copies, so nothing is shared by accident."""
+    """A party as an object in this process; it is made from copies, so parties share nothing by accident."""
 
     apart = "alone"
     why = "a party sees more than its own state, its samples and what it receives"
@@ -61,7 +61,7 @@ class PartyProcess:
         made_of = _pickled_or_refused((kind, arguments))
         self._pipe, theirs = context.Pipe()
         self._folder = TemporaryDirectory(prefix="fkl-party-")
-        # The process finds the same modules as this one, including the method's own.
+        # The process finds the same modules as this one, including the module of the method.
         module = type(arguments[0]).__module__
         file = getattr(sys.modules.get(module), "__file__", None)
         own = [] if file is None else [str(Path(file).resolve().parents[module.count(".")])]
@@ -93,7 +93,7 @@ class PartyProcess:
         except (EOFError, OSError):
             self._process.join()
             ended = f"its process ended, with exit code {self._process.exitcode}"
-            raise PartyError(f"{self._who}, alone with messages, cannot {what}: {ended}") from None
+            raise PartyError(f"{self._who}, in isolation, cannot {what}: {ended}") from None
         if isinstance(answer, PartyError):
             raise answer
         return answer
@@ -127,7 +127,7 @@ def _answer_until_closed(pipe: Any, search_path: list[str], folder: str) -> None
 
 
 def _error_of_party(who: str, what: str, error: Exception) -> PartyError:
-    return PartyError(f"{who}, alone with messages, cannot {what}: {with_own_line(error)}")
+    return PartyError(f"{who}, in isolation, cannot {what}: {with_own_line(error)}")
 
 
 def _pickled_or_refused(parts: Any) -> bytes:
@@ -141,5 +141,5 @@ def _pickled_or_refused(parts: Any) -> bytes:
     try:
         return pickle.dumps(parts)
     except Exception as error:
-        said = f"a party cannot be on its own, since what it is made of cannot be pickled: {error}"
+        said = f"a party cannot be isolated, because its parts cannot be pickled: {error}"
         raise PartyError(said) from None

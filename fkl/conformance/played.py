@@ -1,4 +1,4 @@
-"""Results and messages of one replicate's rounds, played by all parties at once or by isolated parties."""
+"""Results and messages of one replicate's rounds, run by all parties together or by isolated parties."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,10 +18,10 @@ from fkl.wire.packets import Packet
 from fkl.wire.payloads import payloads_of
 
 TOLERANCE = {"float64": 1e-9, "float32": 1e-4}
-"""Relative tolerance by precision: the order of sums over clients differs, and factors are rounded only as bytes."""
+"""Relative tolerance by precision, because sums over clients differ in order, and only bytes have rounded factors."""
 MAGNIFIED = 100
-"""A method may magnify rounding: a difference may be this many times what other last digits of the samples make, but
-at most the tolerance of single precision times the largest number of the round."""
+"""Because a method may magnify rounding, a difference may be this many times the effect of other last digits in the
+samples, but at most the tolerance of single precision times the largest number of the round."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ def outcomes(method: Any, world: World) -> Iterator[Any]:
 
 
 def play_together(method: Any, world: World, shown: Callable[[Any], Shown]) -> Played:
-    """Play all parties at once, as a simulation does, in a world of one replicate.
+    """Run all parties together, as a simulation does, in a world of one replicate.
 
     Parameters
     ----------
     method : Federated or Decentralized
     world : World
     shown : callable
-        From an outcome to its arrays (K, ...), by name.
+        Returns the arrays (K, ...) of an outcome, by name.
     """
     seen = [shown(outcome) for outcome in outcomes(method, world)]
     tallies, size = world.channel.ledger.tallies, UNITS.index("bytes")
@@ -68,24 +68,25 @@ def play_together(method: Any, world: World, shown: Callable[[Any], Shown]) -> P
 
 
 Payloads = list[tuple[bytes, bytes]]
-"""The bytes and the mask's bits of each payload of a party's message; none if it is silent."""
+"""Bytes, and bits of the mask, for each payload of a party's message; empty if the party is silent."""
 Sent = dict[int, Payloads]
-"""Messages by number of a party that is present."""
+"""Messages of the present parties, by their number."""
 
 
 class Witness(Channel):
-    """A channel that notes what parties hear and tell; after another witness, they hear what they heard from it.
+    """A channel that records the messages that parties receive and send; it can repeat those of an earlier witness.
 
     Parameters
     ----------
     channel : Channel
-        Of one replicate.
+        Channel of one replicate.
     before : Witness or None
+        If given, parties receive the messages that they received from this witness.
 
     Attributes
     ----------
     heard, sent : list of (int, any)
-        What came down, or from neighbours, and what parties sent, each with its round.
+        Messages from the server or neighbours, and messages of the parties, each with its round.
     """
 
     def __init__(self, channel: Channel, before: "Witness | None" = None) -> None:
@@ -95,17 +96,17 @@ class Witness(Channel):
         self._before = before
 
     def down(self, message: Any) -> Any:
-        """Pass a message of the server."""
+        """Transmit a message of the server."""
         return self._as_heard_before(super().down(message))
 
     def up(self, message: Any) -> Any:
-        """Pass the clients' messages."""
+        """Transmit the clients' messages."""
         message = super().up(message)
         self._note(message, np.ones(self.ledger.shape, np.bool_))
         return message
 
     def send_to_neighbours(self, message: Any, sends: NDArray[np.bool_], topology: Any, awake: Any = None) -> Any:
-        """Pass the agents' messages."""
+        """Transmit the agents' messages."""
         message, arrived = super().send_to_neighbours(message, sends, topology, awake)
         self._note(message, sends)
         return self._as_heard_before((message, arrived))
@@ -133,23 +134,23 @@ class Carrier:
         self._forms: dict[tuple[Direction, int, int], Any] = {}
 
     def weigh(self, direction: Direction, t: int, k: int, packet: Packet | None, exchange: int = 0) -> None:
-        """Book the packet from or to party k; facts that both ends know beforehand are the same for all parties.
+        """Book a packet from or to party k; its class, shapes and types must be the same for all parties.
 
         Raises
         ------
         fkl.basics.errors.BrokenPromiseError
-            For a packet with another class, shapes or types, since these cost no bytes.
+            If they differ, because they cost no bytes.
         """
         if packet is not None and self._forms.setdefault((direction, t, exchange), packet.form) != packet.form:
-            said = f"{packet.kind.__name__} has another shape or type than those of others, which both ends must know"
+            said = f"{packet.kind.__name__} has another shape or type than other parties', but both ends must know it"
             raise BrokenPromiseError(f"{direction} of party {k} in round {t + 1}: {said}")
         size = 0 if packet is None else packet.size
         self.by_round[direction][t] += size
         self.by_client[direction][k] += size
 
     def all_shown(self, seen: Mapping[int, Shown]) -> Shown:
-        """Results of a round for all parties; NaN for absent ones."""
-        if not seen:  # no party is present, so there is no result
+        """Results of a round for all parties; NaN for absent parties."""
+        if not seen:  # no result, because no party is present
             return {}
         absent = {name: np.full(part.shape, np.nan) for name, part in next(iter(seen.values())).items()}
         every = [seen.get(k, absent) for k in range(self._parties)]
@@ -157,14 +158,14 @@ class Carrier:
 
 
 def samples_of_rounds(world: World) -> list[Samples]:
-    """Each client's part of a stream, of all rounds."""
+    """Samples of each client in all rounds of a stream."""
     problem = world.problem
     parts = problem.x, problem.y, problem.present
     return [Samples(*(part[:, [k]] for part in parts)) for k in range(problem.clients)]
 
 
 def with_other_last_digits(world: World) -> World:
-    """The same world with each number of its samples larger by its last binary digit."""
+    """The same world with the last binary digit of each number of the samples increased by one."""
     x, y = (np.nextafter(part, np.inf) for part in (world.problem.x, world.problem.y))
     return replace(world, problem=replace(world.problem, x=x, y=y))
 
@@ -176,12 +177,12 @@ def require_equal(
     party: Apart,
     who: str,
 ) -> None:
-    """Compare isolated parties, run by `play`, with all at once, run by `play_all`; see `TOLERANCE` and `MAGNIFIED`.
+    """Compare the isolated parties of `play` with the parties together of `play_all`; see `TOLERANCE`, `MAGNIFIED`.
 
     Raises
     ------
     fkl.basics.errors.BrokenPromiseError
-        Names the party, the round, and the difference.
+        If they differ; the message names the party, the round and the difference.
     """
     here, expected = world(), play_all(world())
     present, tolerance = here.problem.present, TOLERANCE[here.precision]
@@ -193,22 +194,22 @@ def require_equal(
     for t, (one, other) in enumerate(zip(expected.shown, found.shown, strict=True)):
         for k in np.flatnonzero(present[t]):
             for place, (name, theirs) in enumerate((name, part) for name, part in other.items() if name in one):
-                known = ~np.isnan(theirs[k]) | (place == 0)  # the first is the client's own prediction
+                known = ~np.isnan(theirs[k]) | (place == 0)  # the first array is the client's own prediction
                 mine, apart = one[name][k][known], theirs[k][known]
                 if np.allclose(mine, apart, rtol=tolerance, atol=tolerance, equal_nan=True):
                     continue
                 rounded = rounded or play_all(with_other_last_digits(world()))
-                with np.errstate(invalid="ignore"):  # of a run that diverges
+                with np.errstate(invalid="ignore"):  # the run may diverge
                     moved = MAGNIFIED * np.nanmax(np.abs(rounded.shown[t][name] - one[name]), initial=0)
                 most = TOLERANCE["float32"] * np.nanmax(np.abs(one[name]), initial=0)
                 allowed = max(tolerance, min(moved, most))
                 if not np.allclose(mine, apart, rtol=tolerance, atol=allowed, equal_nan=True):
                     where = f"{name} of {who} {k} in round {t + 1}"
-                    raise BrokenPromiseError(f"{where} is another {party.apart}: {party.why}")
+                    raise BrokenPromiseError(f"{where} differs if parties are {party.apart}: {party.why}")
     for name, booked, sent in (
         ("round", expected.by_round, found.by_round), (who, expected.by_client, found.by_client),
     ):  # fmt: skip
         for direction in booked:
             for j in np.flatnonzero(booked[direction] != sent[direction])[:1]:
-                said = f"{booked[direction][j]} bytes are booked and {sent[direction][j]} sent"
+                said = f"{booked[direction][j]} bytes are booked, but {sent[direction][j]} were sent"
                 raise BrokenPromiseError(f"{direction} of {name} {j + (name == 'round')}: {said}")

@@ -1,7 +1,7 @@
-"""Facts of a method on which epsilon rests, checked on its messages.
+"""Check a method's messages for the facts that the computation of epsilon assumes.
 
-Every party runs again with other samples, and hears what it heard before. So whatever changes in its messages follows
-from its own samples alone.
+Every party runs again with other samples, but receives the same messages as before. All changes in its own messages are
+then due to its own samples.
 """
 
 from collections.abc import Iterator
@@ -20,19 +20,19 @@ ROUNDS_SHOWN = 5
 
 
 def require_privacy_facts(experiment: Experiment) -> str:
-    """Check what a method's class says of its messages; return why nothing is checked.
+    """Check the facts that a method's class states about its messages; return the reason if nothing is checked.
 
     Raises
     ------
     fkl.basics.errors.BrokenPromiseError
-        Names the fact, and the message that contradicts it.
+        If a message contradicts a fact; the error names both.
     """
     method: Any = getattr(experiment.algorithm, "innermost", experiment.algorithm)
     if wrapper_of(method) is None:
         return "it has no epsilon"
     once = [name for name in ("uses_sample_once", "message_of_one_sample") if getattr(method, name, False)]
     if method.choices_reveal_data and not once:
-        return "it states none"
+        return "it states no such fact"
     alone = replace(experiment, algorithm=method, network=Network())
     problem, other = experiment.problem, experiment.task.other_samples()
     first = _witnessed(alone, problem)
@@ -41,11 +41,11 @@ def require_privacy_facts(experiment: Experiment) -> str:
         for t, k, mine, theirs in _messages(first, again):
             if [(len(body), bits) for body, bits in mine] != [(len(body), bits) for body, bits in theirs]:
                 raise BrokenPromiseError(
-                    f"what party {k} sends in round {t + 1}, or that it is silent, differs with its own samples: its "
+                    f"the size or existence of party {k}'s message in round {t + 1} depends on its own samples: its "
                     "class must say choices_reveal_data = True"
                 )
     if once and not experiment.task.judged_as_it_learns:
-        raise BrokenPromiseError(f"{once[0]} = True, but its clients have all their samples in every round")
+        raise BrokenPromiseError(f"{once[0]} = True, but clients have all their samples in every round")
     for t in sorted({0, problem.rounds // 3, 2 * problem.rounds // 3}) if once else ():
         changed = {name: getattr(problem, name).copy() for name in ("x", "y")}
         for name, values in changed.items():
@@ -64,17 +64,17 @@ def require_privacy_facts(experiment: Experiment) -> str:
 
 
 def _witnessed(experiment: Experiment, problem: Any, before: Witness | None = None) -> Witness:
-    """A witness of all rounds of one replicate with these data."""
+    """Run all rounds of one replicate with these data; return the witness of its messages."""
     world, _ = make_world(replace(experiment, problem=problem), (0,))
     witness = Witness(world.channel, before)
-    with np.errstate(all="ignore"):  # the server may learn nonsense from answers to what it has not said
+    with np.errstate(all="ignore"):  # answers do not match the server's messages
         for _ in outcomes(experiment.algorithm, replace(world, channel=witness)):
             pass
     return witness
 
 
 def _messages(first: Witness, again: Witness) -> Iterator[tuple[int, int, Payloads, Payloads]]:
-    """Round, party, and both forms of its message."""
+    """Round, party, and its messages in the first and second run."""
     for (t, mine), (_, theirs) in zip(first.sent, again.sent, strict=True):
         for k in mine:
             yield t, k, mine[k], theirs[k]

@@ -1,9 +1,9 @@
-"""Promises of every algorithm, in addition to its numbers, checked on a small scenario; also for your own algorithm.
+"""Promises of every algorithm besides its numbers, checked in a small scenario; also for your own algorithm.
 
     python -m fkl.conformance --config-dir my_conf algo=mine
 
-Each promise is a method of `Conformance` that raises `BrokenPromiseError`, or returns why something was not checked. So
-your own test is one line:
+Each promise is a method of `Conformance` that raises `BrokenPromiseError`, or returns the reason if it checked nothing.
+Your own test therefore needs one line:
 
     Conformance.from_overrides("algo=mine", folder="my_conf").replicates_are_independent()
 """
@@ -47,36 +47,36 @@ from fkl.wire.payloads import Ragged
 DATA = ("dataset", "partition", "scaling")
 REPLICATES = 5
 CHUNK = 3
-"""Replicates that run together, in chunks of 3 and 2."""
+"""Number of replicates in a chunk: 5 replicates run in chunks of 3 and 2."""
 ABSENCE = ("participation=share", "participation.share=0.8")
-"""Words that make some clients absent in some rounds, for methods that allow it."""
+"""Overrides that make some clients absent in some rounds, for methods that allow it."""
 PLAIN = (str, bytes, int, float, complex, type(None), Enum, np.generic)
-"""Types of fields whose values belong to the form of a message."""
+"""Types of fields whose values are part of the form of a message."""
 INTERRUPTED = 0.7
-"""Share of the replicates' rounds after which a run is interrupted: in its second chunk."""
+"""Share of all replicates' rounds after which a run is interrupted, in its second chunk."""
 
 
 def small(algorithm: type) -> tuple[str, ...]:
-    """Overrides with which an algorithm of this class runs quickly: its own kind of data, and few rounds."""
+    """Overrides for a quick run of an algorithm of this class: few rounds on its own kind of data."""
     return task_of(algorithm).small(algorithm)
 
 
 def scenario(*overrides: str, folder: str | Path | None = None) -> Run:
-    """Compose `overrides` on top of the overrides of `small` for their algorithm.
+    """Compose the overrides of `small` for the chosen algorithm, followed by `overrides`.
 
     Parameters
     ----------
     overrides : str
-        As for `fkl run`. If they choose a data set, they also decide its size.
+        Overrides of `fkl run`. If they choose a data set, `small` does not set its size.
     folder : path or None
-        A configuration folder in addition to fkl's own, `--config-dir` of `fkl run`.
+        A configuration folder in addition to fkl's own, as for `fkl run --config-dir`.
     """
     folders = () if folder is None else (Path(folder).resolve(),)
     return load(compose(*words_of_scenario(*overrides, folders=folders), folders=folders))
 
 
 def words_of_scenario(*overrides: str, folders: tuple[Path, ...] = ()) -> tuple[str, ...]:
-    """All overrides of `scenario`."""
+    """All overrides that `scenario` composes."""
     chosen = [override for override in overrides if override.startswith("algo=")]
     own_data = any(override.startswith("dataset=") for override in overrides)
     algorithm = type(load(compose(*chosen, folders=folders)).algo)
@@ -86,12 +86,12 @@ def words_of_scenario(*overrides: str, folders: tuple[Path, ...] = ()) -> tuple[
 
 @dataclass(frozen=True)
 class Trace:
-    """Results of an algorithm, as digests that are equal if the bytes are equal.
+    """Results of an algorithm, as hashes of their bytes.
 
     Parameters
     ----------
     shown : dict
-        Results of each round, by replicate and name.
+        Hashes of each round's results, by replicate and name.
     last : Any
         Outcome of the last round.
     """
@@ -101,7 +101,7 @@ class Trace:
 
 
 def play(experiment: Experiment, replicates: Sequence[int], watch: Callable[[World], object] = id) -> Trace:
-    """Play all rounds with some replicates; `watch` is called before the first round and after each."""
+    """Run all rounds with some replicates; call `watch` before the first round and after each round."""
     world, ledger = make_world(experiment, tuple(replicates))
     watch(world)
     shown: dict[int, list[dict[str, str]]] = {replicate: [] for replicate in replicates}
@@ -115,7 +115,7 @@ def play(experiment: Experiment, replicates: Sequence[int], watch: Callable[[Wor
 
 
 def require_same(one: Trace, other: Trace, why: str, rounds: int | None = None) -> None:
-    """Compare the common replicates, only in the first `rounds` rounds if given."""
+    """Compare the replicates that both traces have, in all rounds or only in the first `rounds`."""
     for replicate in one.shown.keys() & other.shown.keys():
         pairs = zip(one.shown[replicate][:rounds], other.shown[replicate][:rounds], strict=True)
         for t, (mine, theirs) in enumerate(pairs):
@@ -132,7 +132,7 @@ def digest_of_array(array: Any) -> str:
 
 
 def arrays_of(holder: Any, name: str = "") -> Iterator[tuple[str, NDArray[Any]]]:
-    """All arrays in an object, with their names: in its attributes and entries, at any depth."""
+    """All arrays in an object's attributes and entries, at any depth, with their names."""
     if isinstance(holder, np.ndarray):
         yield name, holder
     elif isinstance(holder, csr_array):
@@ -141,31 +141,31 @@ def arrays_of(holder: Any, name: str = "") -> Iterator[tuple[str, NDArray[Any]]]
         for number, entry in enumerate(holder):
             yield from arrays_of(entry, f"{name}[{number}]")
     elif is_dataclass(holder):
-        for key, entry in list(vars(holder).items()):  # including attributes that are cached later
+        for key, entry in list(vars(holder).items()):  # also cached properties, which are no fields
             yield from arrays_of(entry, f"{name}.{key}".lstrip("."))
 
 
 class FormRecorder(Channel):
-    """A channel that takes another one's place, and also notes the form of every message."""
+    """A channel that replaces another one and records the form of every message."""
 
     def __init__(self, channel: Channel) -> None:
         vars(self).update(vars(channel))
         self.forms: list[tuple[str, Any]] = []
 
     def down(self, message: Any) -> Any:
-        """Note a message of the server to all clients, and pass it."""
+        """Record a message of the server to all clients, and transmit it."""
         arrived = super().down(message)
         self._note("downlink", message)
         return arrived
 
     def up(self, message: Any) -> Any:
-        """Note a message of every client to the server, and pass it."""
+        """Record a message of every client to the server, and transmit it."""
         arrived = super().up(message)
         self._note("uplink", message)
         return arrived
 
     def send_to_neighbours(self, message: Any, sends: NDArray[np.bool_], topology: Any, awake: Any = None) -> Any:
-        """Note the messages on the links, and pass them."""
+        """Record the messages on the links, and transmit them."""
         arrived = super().send_to_neighbours(message, sends, topology, awake)
         self._note("link", message)
         return arrived
@@ -175,9 +175,9 @@ class FormRecorder(Channel):
 
 
 def form_of_message(part: Any, rows: int = 0) -> Any:
-    """All of a message, or of a part of it, but its numbers: classes, lengths, types, shapes, and what is no array.
+    """Everything in a message or its part except its numbers: classes, lengths, types, shapes, and plain values.
 
-    Of shapes, the first axes are omitted, as many as `rows`.
+    Shapes are without their first `rows` axes.
     """
     kind = f"{type(part).__module__}.{type(part).__qualname__}"
     if isinstance(part, np.ndarray):
@@ -196,14 +196,14 @@ def form_of_message(part: Any, rows: int = 0) -> Any:
 
 @dataclass(frozen=True)
 class Conformance:
-    """The promises of the algorithm of an experiment.
+    """Promises of the algorithm of an experiment.
 
     Parameters
     ----------
     experiment : Experiment
-        An experiment with 5 replicates.
+        Experiment with 5 replicates.
     cache : Path or None
-        Keeps losses in hindsight, as `fkl run` does.
+        Folder with cached losses in hindsight, as for `fkl run`.
     """
 
     experiment: Experiment
@@ -211,17 +211,17 @@ class Conformance:
 
     @classmethod
     def from_overrides(cls, *overrides: str, folder: str | Path | None = None) -> "Conformance":
-        """The promises of a configuration's algorithm in a small scenario; see `scenario`."""
+        """Promises of a configuration's algorithm in a small scenario; see `scenario`."""
         run = scenario(*overrides, folder=folder)
         given = prepare(run)
-        # If the method allows it and no client is absent yet, some clients are absent in some rounds.
+        # Make some clients absent in some rounds, if none is and the method allows it.
         if given.problem.present.all() and "links" not in run.conditions and "participation" not in run.conditions:
             with suppress(BadValue), showing(results=False):
                 thinned = scenario(*overrides, *ABSENCE, folder=folder)
                 of_some = prepare(thinned)
-                of_some.algorithm.init(make_world(of_some, (0,))[0])  # which may also refuse it
+                of_some.algorithm.init(make_world(of_some, (0,))[0])  # may also refuse absence
                 run, given = thinned, of_some
-        if given.redraw is not None:  # replicates that run together all have the draws of the first one
+        if given.redraw is not None:  # replicates must run together: all get the first one's draws
             problem, topology = given.redraw(0)
             given = replace(
                 given, problem=problem, topology=given.topology if topology is None else topology, redraw=None
@@ -235,24 +235,24 @@ class Conformance:
 
     @cached_property
     def together(self) -> Trace:
-        """All replicates at once."""
+        """Results of all replicates, run together."""
         return play(self.experiment, self.everyone)
 
     @cached_property
     def tables(self) -> dict[str, str]:
-        """Files of a run."""
+        """Tables of a run, as text."""
         return self._tables_as_text(simulate(self.experiment, chunk=CHUNK))
 
     def seeded_runs_repeat(self) -> None:
         """The same seed gives the same bytes, in every round."""
-        require_same(self.together, play(self.experiment, self.everyone), "the same seed, played again")
+        require_same(self.together, play(self.experiment, self.everyone), "the same seed, in a second run")
 
     def inputs_stay_as_they_are(self) -> None:
-        """Nothing is written into the data, the kernels, the drawn features or the graph."""
+        """No algorithm writes into the data, the kernels, the drawn features or the graph."""
         known: dict[int, tuple[str, NDArray[Any], str]] = {}
 
         def note_new_arrays(world: World) -> None:
-            """Hash each array when it first appears: methods also share features that are drawn later."""
+            """Hash each array when it first appears, because some features are drawn during the run."""
             for name, array in arrays_of(world):
                 if id(array) not in known:
                     known[id(array)] = name, array, digest_of_array(array)
@@ -263,22 +263,22 @@ class Conformance:
             raise BrokenPromiseError(f"written to: {', '.join(changed)}")
 
     def replicates_are_independent(self) -> None:
-        """A replicate's bytes are the same alone, with others, and with others in another order."""
+        """A replicate gives the same bytes alone, together with others, and in another order."""
         *_, other, last = self.everyone
         for some in ((other,), (last, 0, other)):
             require_same(self.together, play(self.experiment, some), f"only replicates {some}, in this order")
 
     def threads_and_chunks_do_not_matter(self) -> None:
-        """One thread and one replicate at a time give the same tables as several of each."""
+        """Tables are the same with one thread and one replicate at a time as with several."""
         self._require_tables(simulate(self.experiment, 1, 1), "one thread, one replicate at a time")
-        worth, threads.ELEMENTS_A_THREAD = threads.ELEMENTS_A_THREAD, 1  # even the smallest work is divided
+        worth, threads.ELEMENTS_A_THREAD = threads.ELEMENTS_A_THREAD, 1  # divide even the smallest product
         try:
             self._require_tables(simulate(self.experiment, 2), "two threads that share every product")
         finally:
             threads.ELEMENTS_A_THREAD = worth
 
     def state_survives_save_and_load(self) -> None:
-        """A run that is interrupted, and resumed from its checkpoint in a new world, writes the same tables."""
+        """An interrupted run that resumes from its checkpoint in a new world writes the same tables."""
         most = INTERRUPTED * self.experiment.replicates * self.experiment.problem.rounds
         done = 0
 
@@ -299,10 +299,10 @@ class Conformance:
                 raise BrokenPromiseError("the state cannot be saved: keep arrays and numbers in it, no functions")
             on = Checkpoint(file, None, "")
             ended |= {chunk.first: chunk for chunk in simulate(self.experiment, None, CHUNK, checkpoint=on)}
-        self._require_tables(ended.values(), "saved, loaded and played on")
+        self._require_tables(ended.values(), "saved, loaded and continued")
 
     def labels_are_not_known_before_they_are_shown(self) -> None:
-        """Other targets change nothing before they are revealed; targets of test samples never change anything."""
+        """Targets have no effect before they are revealed, and targets of test samples never have an effect."""
         for probe in self.experiment.task.probes(self.together.last):
             some = self.everyone if probe.replicates is None else probe.replicates
             before = self.together if probe.replicates is None else play(self.experiment, some)
@@ -316,7 +316,7 @@ class Conformance:
                     raise BrokenPromiseError(f"{probe.hidden} of {begins} differs with the targets of that round")
 
     def messages_have_one_form(self) -> None:
-        """Other samples give messages of the same classes, types and shapes, which cost no bytes."""
+        """Messages of other samples have the same classes, types and shapes, which cost no bytes."""
         one, other = (self._forms(problem) for problem in (None, self.experiment.task.other_samples()))
         for (where, mine), (_, theirs) in zip(one, other, strict=True):
             if mine != theirs:
@@ -325,7 +325,7 @@ class Conformance:
                 )
 
     def _forms(self, problem: Any = None) -> list[tuple[str, Any]]:
-        """Forms of the messages of this experiment's first replicate, or of the same one with other data."""
+        """Forms of the messages of the first replicate, with the experiment's data or with other data."""
         experiment = self.experiment if problem is None else replace(self.experiment, problem=problem)
         world, _ = make_world(experiment, (0,))
         recorder = FormRecorder(world.channel)
@@ -334,43 +334,43 @@ class Conformance:
         return recorder.forms
 
     def parties_see_what_they_hold_alone(self) -> str:
-        """Each party as an object with its own data, and messages as bytes, gives the same results and messages."""
+        """Parties as separate objects, with their own data and messages as bytes, give the same results."""
         return self.require_parties_agree(PartyObject)
 
     def parties_share_nothing_but_messages(self) -> str:
-        """The same with each party in a process of its own."""
+        """Parties in separate processes give the same results."""
         return self.require_parties_agree(PartyProcess)
 
     def require_parties_agree(self, party: Apart) -> str:
-        """Compare isolated parties with all at once, in doubles and, for objects, in the run's precision.
+        """Compare isolated parties with all together, in double precision and, for objects, in the run's precision.
 
-        A server that hides who is present adds noise in rounds without clients, too. In isolation, it would not know
-        the shapes of messages that do not come. So its method is compared without the conditions that hide it.
+        A server that hides who is present also adds noise in rounds without clients. In isolation it would not know
+        the shapes of messages that do not arrive, so its method is compared without conditions.
         """
         algorithm: Any = self.experiment.algorithm
-        hidden = isinstance(algorithm, WrappedStar) and algorithm.hides_presence  # a class cannot say so of itself
+        hidden = isinstance(algorithm, WrappedStar) and algorithm.hides_presence  # a property of instances
         played = replace(self.experiment, algorithm=algorithm.innermost) if hidden else self.experiment
         doubles = replace(played, problem=played.task.in_doubles(), precision="float64")
         why = require_parties_agree(played.algorithm, lambda: make_world(doubles, (0,))[0], party)
         if party is PartyObject and played.precision != doubles.precision:
             require_parties_agree(played.algorithm, lambda: make_world(played, (0,))[0], party)
-        return "the condition that hides who is present; its method is isolated without it" if hidden else why
+        return "the condition that hides who is present; the method is isolated without it" if hidden else why
 
     def absent_clients_keep_their_state(self) -> str:
-        """The state of a client does not change in a round that it misses, whatever it would hear or see."""
+        """A client's state does not change in a round that it misses, whatever it would receive."""
         return require_absent_unchanged(self.experiment)
 
     def facts_of_privacy_hold(self) -> str:
-        """Its messages are as its class says where epsilon relies on it; see `fkl.conformance.privacy_facts`."""
+        """Messages confirm what the class states for the computation of epsilon; see `privacy_facts`."""
         return require_privacy_facts(self.experiment)
 
     def saved_models_predict_as_it_does(self) -> str:
-        """The functions that a run saves predict what the method itself predicts."""
+        """The functions that a run saves give the same predictions as the method itself."""
         problem = self.experiment.task.in_doubles()
         return require_model(replace(self.experiment, problem=problem, precision="float64"))
 
     def identities_of_its_proofs_hold(self) -> str:
-        """The identities that its class claims hold on its own rounds; see `fkl.conformance.identities`."""
+        """The identities that the class claims hold in the algorithm's rounds; see `fkl.conformance.identities`."""
         return require_identities(self.experiment)
 
     def _tables_as_text(self, chunks: Iterable[Chunk]) -> dict[str, str]:
@@ -406,4 +406,4 @@ PROMISES = (
 
 
 class _InterruptedError(Exception):
-    """Interrupts a run in the middle."""
+    """Raised to interrupt a run."""

@@ -1,5 +1,5 @@
-"""The interfaces of methods: each party computes with its own data and with messages.
+"""The interfaces of methods: each party computes with its own data and with the messages that it receives.
 
-`star` is a server with clients, `graph` agents without a server, `parties` actors with different features,
-`lone_party` one party by itself. `world` has what all of them get. Begin with `star`.
+`star` is for a server with clients, `graph` for agents without a server, `parties` for actors with different features,
+`lone_party` for one party alone. `world` has the objects that all of them use. Start with `star`.
 """

@@ -1,4 +1,4 @@
-"""Methods on a graph: agents without a server, each a function of its own data."""
+"""Methods on a graph: agents without a server, which compute with their own data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
@@ -17,7 +17,7 @@ from fkl.wire.channel import Inbox
 
 @dataclass
 class Agents:
-    """State of a decentralized method: the agents' own states, and their stored messages from neighbours."""
+    """State of a decentralized method: the agents' states, and the messages from neighbours that they store."""
 
     own: Any
     held: Mapping[str, Array]
@@ -29,74 +29,74 @@ class Decentralized(Keys):
     You write `label`, a field `lam` (weight of the regulariser in the sum over all agents), and
 
     - ``start(common, agents) -> (own, known)``: states before the first iteration, and the message of `SameForAll` that
-      every agent assumes for every neighbour until that one sends.
+      every agent assumes for each neighbour until the neighbour sends one.
     - ``send(common, own, inbox, samples, turn) -> (own, message, sends)``: a message to all neighbours, `PerClient`
-      arrays (R, K, P), and whether an agent sends it in this iteration, bool (R, K).
+      arrays (R, K, P), and whether each agent sends it in this iteration, bool (R, K).
     - ``receive(common, own, inbox, samples, turn) -> (own, theta)``: learn from the received messages; theta is (R, K,
       P).
 
-    `samples` are `BatchSamples`, which know their gradients and minimisers; `inbox.sum(kind)`, `inbox.mix(kind, own)`
-    and `inbox.degree` give the neighbours' messages and their number. You may write `sent` (the state once the agent
-    knows the message that really travels), `keep` (the stored message of a neighbour), `learned` (theta, if the state
+    `samples` are `BatchSamples`, which compute gradients and minimisers; `inbox.sum(kind)`, `inbox.mix(kind, own)` and
+    `inbox.degree` give the neighbours' messages and their number. You may write `sent` (the state after an agent knows
+    the message that was actually sent), `keep` (the message to store for a neighbour), `learned` (theta, if the state
     has another name for it), and the facts below.
 
-    An iteration is `send`, the exchange of messages, `receive`: two functions, because papers have steps on both sides
-    of the exchange. In DKLA's iteration k eq. (18a) has the neighbours' theta of k - 1, and eq. (18b) that of k.
+    An iteration is `send`, the exchange of messages, `receive`: two functions, because papers have steps before and
+    after the exchange. In DKLA's iteration k, eq. (18a) uses the neighbours' theta of k - 1, and eq. (18b) that of k.
 
-    A simulation calls each once for all agents, axis K, and an agent on its own machine calls it with K = 1, so the
-    results for an agent must not depend on the others. States are dataclasses of arrays, with the replicate first. No
-    function changes its arguments.
+    A simulation calls each function once for all agents, along axis K, and an agent on its own machine calls it with K
+    = 1, so an agent's results must not depend on the others. States are dataclasses of arrays, with the replicate
+    first. No function changes its arguments.
     """
 
     label: ClassVar[str]
     not_traceable: ClassVar[str]
-    """Why JAX cannot trace its iterations; empty if it can."""
+    """Why JAX cannot trace the iterations; empty if it can."""
     on_links: ClassVar[bool] = False
     """Whether an agent sends a different message on each link, `fkl.wire.payloads.OnLinks`."""
     choices_reveal_data: ClassVar[bool] = True
     """Whether an agent's data decide whether it sends, as in `fkl.contract.star.Federated`."""
 
     one_way: ClassVar[bool] = False
-    """Whether it can learn with one-way links."""
+    """Whether the method can learn with one-way links."""
     conserves: ClassVar[bool] = False
-    """Whether messages have to arrive unchanged, because a lost or changed message would change the sum over agents."""
+    """Whether messages must arrive unchanged: a lost or changed message would change a sum over agents."""
     told_once: ClassVar[bool] = False
-    """Whether agents send some messages only once; all links then have to be up."""
+    """Whether agents send some messages only once, so all links have to be up."""
     online: ClassVar[bool] = False
-    """Whether agents see one sample in each iteration and predict it first, as in `OnStreams`."""
+    """Whether agents see one sample in each iteration, and predict its target first, as in `OnStreams`."""
     own_features: ClassVar[bool] = False
     """Whether agents draw their own features, and hold `OwnSamples` instead of samples in shared features."""
 
     def start(self, common: Common, agents: int) -> tuple[Any, Any]:
-        """States of this many agents, and the message that all assume for every neighbour before it sends.
+        """States of this many agents, and the message that all assume for each neighbour until it sends one.
 
         Raises
         ------
         fkl.basics.errors.BadValue
-            For hyperparameters that do not fit the common knowledge.
+            If hyperparameters do not fit the common knowledge.
         """
         raise NotImplementedError
 
     def learn(self, common: Common, own: Any, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Any, Outcome | None]:
-        """An agent's new state and its prediction, before it sends; methods on batches predict nothing."""
+        """An agent's new state and its prediction, before it sends; methods on batches make no prediction."""
         return own, None
 
     def send(
         self, common: Common, own: Any, inbox: Inbox, samples: Any, turn: Turn
     ) -> tuple[Any, Any, NDArray[np.bool_]]:
-        """An agent's new state, a message to all its neighbours, and whether it sends it in this iteration, (R, K)."""
+        """An agent's new state, its message to all neighbours, and whether it sends the message now, (R, K)."""
         raise NotImplementedError
 
     def sent(self, common: Common, own: Any, message: Any, sends: NDArray[np.bool_]) -> Any:
-        """An agent's new state, once it knows the message that was really sent; a condition may have changed it."""
+        """An agent's new state, after it knows the message that was actually sent; a condition may have changed it."""
         return own
 
     def keep(self, held: Array, came: Array) -> Array:
-        """The message that an agent stores for a neighbour from now on: here the received one."""
+        """The message that an agent now stores for a neighbour: here the one that it received."""
         return came
 
     def receive(self, common: Common, own: Any, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Any, Any]:
-        """An agent's new state, once its neighbours' messages have arrived, and its theta (R, K, P)."""
+        """An agent's new state, after its neighbours' messages have arrived, and its theta (R, K, P)."""
         raise NotImplementedError
 
     def learned(self, own: Any) -> Array:
@@ -109,7 +109,7 @@ class Decentralized(Keys):
         return Agents(own, Inbox.before(self._known_graph(world), known).held)
 
     def step(self, world: World, state: Agents, t: int) -> tuple[Agents, Any]:
-        """One iteration of all present agents, whose messages pass the channel; other states do not change."""
+        """Run one iteration of the present agents, whose messages pass through the channel; others do not change."""
         samples: BatchSamples | OwnSamples | Samples
         if self.online:
             x, y, share = world.problem.round(t)
@@ -121,7 +121,7 @@ class Decentralized(Keys):
         inbox = Inbox(self._known_graph(world), state.held, awake)
         own, outcome = self.learn(world.common, state.own, inbox, samples, turn)
         own, message, sends = self.send(world.common, own, inbox, samples, turn)
-        # Conditions may change a message (noise, few bits), and `sent` informs the agent.
+        # Conditions may change a message (noise, few bits), and `sent` informs the agent of the change.
         message, arrived = world.channel.send_to_neighbours(message, sends, _topology_of(world), awake)
         own = self.sent(world.common, own, message, sends)
         inbox = inbox.after(message, arrived, self.keep)
@@ -132,22 +132,22 @@ class Decentralized(Keys):
         return Agents(own, inbox.held), theta if outcome is None else outcome
 
     def _known_graph(self, world: World) -> Topology | Neighbours:
-        """The graph as agents know it: link by link if neighbours of one agent may have different messages."""
+        """The graph as agents know it: link by link if an agent's neighbours may hold different messages of it."""
         differs = self.on_links or world.changes or world.channel.network.loss > 0
         return _topology_of(world).neighbours if differs else _topology_of(world)
 
 
 class OnStreams(Decentralized):
-    """Base class of methods whose agents see one sample per round, predict it, and then learn from its target.
+    """Base class of methods whose agents see one sample per round, predict its target, and then learn from it.
 
     You write `label`, `lam`, `start` and `send` as for `Decentralized`, and
 
-    - ``learn(common, own, inbox, samples, turn) -> (own, outcome)``: predict `samples.x` (K, d), then look at
-      `samples.y` (K,), and extract the values that the agent needs.
+    - ``learn(common, own, inbox, samples, turn) -> (own, outcome)``: predict for `samples.x` (K, d), then look at
+      `samples.y` (K,), and compute the values that the agent needs.
     - ``hear(common, own, inbox, samples, turn) -> own``: learn from the neighbours' messages.
 
     A round is `learn`, `send`, the exchange of messages, `hear`. With several kernels, states and messages are arrays
-    (R, K, N, P), which the inbox adds up and averages like (R, K, P).
+    (R, K, N, P); the inbox adds and averages them like (R, K, P).
     """
 
     online: ClassVar[bool] = True
@@ -157,11 +157,11 @@ class OnStreams(Decentralized):
         raise NotImplementedError
 
     def hear(self, common: Common, own: Any, inbox: Inbox, samples: Samples, turn: Turn) -> Any:
-        """An agent's new state, once its neighbours' messages have arrived."""
+        """An agent's new state, after its neighbours' messages have arrived."""
         raise NotImplementedError
 
     def receive(self, common: Common, own: Any, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[Any, None]:
-        """Learn by `hear`, and return no outcome, as `learn` has returned it."""
+        """Learn by `hear`; return no outcome, because `learn` has returned it."""
         return self.hear(common, own, inbox, samples, turn), None
 
 

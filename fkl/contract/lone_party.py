@@ -1,7 +1,7 @@
-"""A client or a server by itself, with its own state, and with messages as bytes.
+"""A client or a server alone, with its own state, and with messages as bytes.
 
-A simulation holds all clients in one array. Here a party is one object. It sees no other client, and a server sees no
-samples. A site of Flower is such a party, and `fkl.conformance` compares such parties with the simulation.
+A simulation holds all clients in one array. Here each party is an object. A client sees no other client, and a server
+sees no samples. A site of Flower is such a party, and `fkl.conformance` compares such parties with the simulation.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from fkl.contract.world import Common
 from fkl.wire.packets import Packet, packed, unpacked
 
 Shown = dict[str, NDArray[Any]]
-"""Arrays of one replicate's outcome, (K, ...), by name."""
+"""Arrays of the outcome in one replicate, (K, ...), by name."""
 
 
 class LoneParty:
@@ -34,7 +34,7 @@ class LoneParty:
     Attributes
     ----------
     state : any
-        Its current state.
+        The party's current state.
     """
 
     who = "a party"
@@ -47,7 +47,7 @@ class LoneParty:
         self._width = np.dtype(common.precision).itemsize
 
     def drawn_roles(self) -> set[Any]:
-        """Roles for which it has drawn a client's numbers."""
+        """Roles for which the party has drawn a client's random numbers."""
         return self._common.streams.drawn
 
     def _turn_of_party(
@@ -58,23 +58,23 @@ class LoneParty:
 
     @contextmanager
     def _unchanged(self, *given: Any) -> Iterator[None]:
-        """Refuse a method that changes its arguments."""
+        """Raise ValueError if the method changes its arguments."""
         before = field_contents(given)
         yield
         if field_contents(given) != before:
-            raise ValueError("it changes what it is given")
+            raise ValueError("it changes its arguments; copy them first")
 
     def _packet_of(self, message: Any, place: int = 0) -> Packet | None:
         return packed(message, place, self._width)
 
     def _samples_of_round(self, t: int) -> Any:
-        """Its samples of a round: of a stream one, otherwise all."""
+        """The party's samples of a round: one of a stream, all of a batch."""
         own = self._samples
         return Samples(own.x[t], own.y[t], own.present[t]) if isinstance(own, Samples) else own
 
 
 class LoneClient(LoneParty):
-    """One client with only its own samples.
+    """A client that has only its own samples.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class LoneClient(LoneParty):
     samples : Samples, Held or Owned
         `Samples` of a stream have those of all rounds, (T, 1, d), (T, 1) and (T, 1); others are the same in each round.
     points : (n, d), or None
-        Where a method that learns once predicts.
+        Samples for which a method that learns once predicts.
     """
 
     who = "a client"
@@ -97,7 +97,7 @@ class LoneClient(LoneParty):
     def play(
         self, t: int, exchange: int, down: Packet | None, together: int = 0, present: bool = True
     ) -> tuple[Packet | None, Shown | None]:
-        """Receive the message for this many clients; return the message to the server, and the outcome."""
+        """Take part in an exchange with `together` clients; return the message to the server, and the outcome."""
         message, samples = None if down is None else unpacked([down]), self._samples_of_round(t)
         if not present:
             samples = replace(samples, present=np.zeros(1, np.bool_))
@@ -109,7 +109,7 @@ class LoneClient(LoneParty):
 
 
 class LoneServer(LoneParty):
-    """The server of this many clients, which sees only messages."""
+    """The server, which knows the number of clients and sees only messages."""
 
     who = "the server"
 
@@ -118,7 +118,7 @@ class LoneServer(LoneParty):
         self.state, _ = method.start(self._common, clients)
 
     def broadcast(self, t: int, exchange: int, clients: list[int]) -> list[Packet | None]:
-        """The message to each of these clients, which are served together, or to the client whose turn it is."""
+        """The message to each of these clients, which are served together, or to the one client whose turn it is."""
         with self._unchanged(state := self.state):
             turn = self._turn_of_party(t, exchange, together=len(clients))
             self.state, message = self._method.tell(self._common, state, turn)
@@ -133,7 +133,7 @@ class LoneServer(LoneParty):
 
 
 def field_contents(given: Any) -> Any:
-    """The fields of states and messages, without cached attributes, which may change."""
+    """The fields of states and messages as values to compare; cached attributes may change and are left out."""
     if isinstance(given, np.ndarray):
         return given.tobytes()
     if is_dataclass(given):
@@ -144,9 +144,9 @@ def field_contents(given: Any) -> Any:
 
 
 def shown_arrays(outcome: Any, points: Array | None = None) -> Shown:
-    """The arrays of an outcome for the only replicate, (K, ...), including those that its functions return.
+    """The arrays of an outcome, (K, ...), including those that its functions return; there is only one replicate.
 
-    An outcome that is no dataclass is theta (R, K, ...), or a predictor for each replicate if there are points (n, d).
+    An outcome that is not a dataclass is theta (R, K, ...), or, with points (n, d), a predictor for each replicate.
     """
     if points is not None:
         return {"predictions": outcome[0](points)[None]}

@@ -1,8 +1,8 @@
-"""Methods of parties that hold different features of the same samples: actors on a wire.
+"""Methods of parties that hold different features of the same samples, as actors that send letters.
 
-An actor holds its own features, and labels if it is active, and knows about the others only the content of letters. A
-simulation runs all actors in turn. Where letters would take most of its time, a method also has a pooled path, which
-computes the parties' sums at once, with all features in one array, and counts the letters that they would send.
+An actor holds its own features, and labels if it is active. It knows about the others only what letters contain. A
+simulation runs all actors in turn. If letters would take most of the time, a method also has a pooled path. It computes
+the parties' sums at once, with all features in one array, and counts the letters that they would send.
 `fkl.conformance` compares the simulation with isolated parties.
 """
 
@@ -32,20 +32,20 @@ Booked = dict[str, NDArray[np.int64]]
 Actor = Generator[int, Letter | None, Any]
 """A running party: it yields the number of the party for which it waits, receives that letter, and returns its result.
 
-It receives None instead of a letter if that party has ended and no letter is left."""
+It receives None instead of a letter if that party has ended and no letter from it is left."""
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Predictions of a method over a vertical partition for each replicate's test rows.
+    """Predictions of a vertical method for each replicate's test rows.
 
     Parameters
     ----------
     f : tuple of callable
-        Return values (n_r,) whose sign is the class, or which estimate the target; called before the next step, outside
-        the clock.
+        Functions that return values (n_r,), whose sign is the class, or which estimate the target. They are called
+        before the next step, outside the clock.
     rows : tuple of (n_r,) int
-        Rows that are predicted.
+        Rows whose targets are predicted.
     iterations : int
         Number of draws of features, passes or trees so far.
     """
@@ -56,7 +56,7 @@ class Scored:
 
 
 class Held(NamedTuple):
-    """The training samples of all parties together.
+    """All parties' training samples in one place.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class Held(NamedTuple):
     groups : tuple of int arrays
         Features of each party.
     active : tuple of int
-        Parties that hold y.
+        Parties that hold the labels y.
     """
 
     x: Array
@@ -77,20 +77,20 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True)
 class Own:
-    """One party's part of the training samples, and the common knowledge of all parties.
+    """One party's part of the training samples, and what all parties know.
 
     Parameters
     ----------
     number : int
     x : (N, d_j)
-        Its own features.
+        The party's own features.
     y : (N,) or None
         None for a party that is not active.
     groups : tuple of int arrays
         Features of each party.
     active : tuple of int
     rng : numpy.random.Generator or None
-        Its own generator, or that of the common seed, see `Learning.generators`.
+        The party's random generator, see `Learning.generators`; None if it draws nothing.
     """
 
     number: int
@@ -112,12 +112,12 @@ class Own:
 
     @property
     def features(self) -> Integers:
-        """Numbers of its own features."""
+        """Numbers of the party's own features."""
         return self.groups[self.number]
 
     @property
     def labels(self) -> Array:
-        """Labels of an active party."""
+        """The labels, for an active party."""
         assert self.y is not None, f"party {self.number} has no labels"
         return self.y
 
@@ -139,11 +139,11 @@ class Wire:
 
 
 Worked = tuple[list[tuple[int, Any]], int | None, Any]
-"""Letters that a party sent, each with its receiver; the party for which it waits, or None at its end; its result."""
+"""Letters that a party sent, with receivers; the party for which it waits, None if it has ended; its result."""
 
 
 def work_until_letter(actor: Actor, wire: Wire, letter: Letter | None) -> Worked:
-    """Give a letter to an actor, None at its beginning, and let it work until it needs the next one."""
+    """Give an actor a letter, or None at its start, and let it work until it needs the next letter."""
     awaited, result = None, None
     try:
         awaited = actor.send(letter)  # type: ignore[arg-type]
@@ -154,18 +154,18 @@ def work_until_letter(actor: Actor, wire: Wire, letter: Letter | None) -> Worked
 
 
 def exchange_letters(work: Callable[[int, Any], Worked], parties: int) -> list[Any]:
-    """Carry letters between parties until each of them has ended; return the result of each.
+    """Deliver letters between parties until all parties have ended; return their results.
 
     Parameters
     ----------
     work : callable
-        ``work(party, letter)`` lets a party work, see `work_until_letter`.
+        ``work(party, letter)`` lets a party work until it needs another letter, see `work_until_letter`.
     parties : int
 
     Raises
     ------
     fkl.basics.errors.BrokenPromiseError
-        If all wait for one another.
+        If parties wait for one another.
     """
     waiting: dict[tuple[int, int], deque[Any]] = defaultdict(deque)
     awaited: dict[int, int] = {}
@@ -193,48 +193,48 @@ class VerticalMethod(Keys):
 
     You write `label`, and for the protocol
 
-    - ``party(own, wire)``: one party's part, a generator. It sends by ``wire.send(receiver, letter)``, waits by
+    - ``party(own, wire)``: one party's program, a generator. It sends with ``wire.send(receiver, letter)``, waits with
       ``letter = yield sender``, and returns its result after the last round.
-    - ``assembled(parts, held)``: the model that consists of all parties' results; ``model.decision(x)`` is f (n,) of
-      samples (n, d), ``model.function`` an `fkl.kernels.functions.Function`.
+    - ``assembled(parts, held)``: the model from all parties' results; ``model.decision(x)`` is f (n,) of samples (n,
+      d), ``model.function`` an `fkl.kernels.functions.Function`.
 
-    Most methods derive from `Learning`. A baseline on pooled data sets `pooled` and has no protocol. You may write
-    `tolerance`, and set the facts below.
+    Most methods derive from `Learning`. A baseline on pooled data sets `pooled = True` and has no protocol. You may
+    write `tolerance`, and set the facts below.
     """
 
     label: ClassVar[str]
     not_traceable: ClassVar[str] = "its parties take turns within a round"
-    """Why JAX cannot trace its rounds."""
+    """Why JAX cannot trace the rounds."""
     pooled: ClassVar[bool] = False
-    """Whether it has no protocol."""
+    """Whether the method computes on pooled data, without a protocol."""
     uses_kernels: ClassVar[bool] = False
-    """Whether the kernels are those of the node `kernels`."""
+    """Whether the method uses the configuration's `kernels`."""
     fold: int | None
 
     @property
     def tolerance(self) -> float:
-        """Largest difference between f of isolated parties and of a pooled path, which adds in another order."""
+        """Largest allowed difference in f between isolated parties and the pooled path, which adds in another order."""
         return 1e-9
 
     def dealt(self, common: Common, problem: Vertical) -> tuple[Held, list[Own]]:
-        """Initial data of the parties in one replicate: of all together, and of each one."""
+        """The parties' initial data in one replicate: all data together, and each party's part."""
         raise NotImplementedError
 
     def party(self, own: Own, wire: Wire) -> Actor:
-        """One party's part of the protocol, to the end of the last round."""
+        """One party's part of the protocol, until the end of the last round."""
         raise NotImplementedError
 
     def assembled(self, parts: list[Any], held: Held) -> Any:
-        """The model that the parties' parts form together, with `decision`; it may refer to samples of `held`."""
+        """The model from the parties' results, with `decision`; it may refer to samples of `held`."""
         raise NotImplementedError
 
 
 @dataclass
 class State:
-    """The trainings of all replicates, between two rounds.
+    """The training of all replicates, between two rounds.
 
-    By replicate: rows, the parties' parts of them, the last result of `advance`, models, and the last result of
-    `values`.
+    The fields hold, by replicate: row splits, the parties' training samples, the last result of `advance`, models, and
+    the last result of `values`.
     """
 
     splits: list[Split]
@@ -244,13 +244,13 @@ class State:
     tested: dict[int, Any] = field(default_factory=dict)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out attributes that follow from splits and models, so a checkpoint does not contain the samples."""
+        """Leave out attributes that follow from splits and models: a checkpoint does not contain the samples."""
         return {**vars(self), "held": [], "tested": {}}
 
 
 @dataclass
 class Memories:
-    """All parties between two rounds: what each remembers, and its random numbers."""
+    """All parties between two rounds: the memory of each, and its random generator."""
 
     memories: list[Any]
     generators: list[np.random.Generator | None]
@@ -261,35 +261,35 @@ class Learning(VerticalMethod):
 
     In addition to `label` and `assembled` you write, for one party,
 
-    - ``play(own, memory, wire)``: its part of one round, a generator as `party`, which returns its memory after it.
-    - ``start(own)``: its memory before the first round, as arrays, because checkpoints store it; None if not written.
+    - ``play(own, memory, wire)``: its part of one round, a generator like `party`, which returns its new memory.
+    - ``start(own)``: its memory before the first round, as arrays, because checkpoints store it; the default is None.
 
-    If letters would take most of a simulation's time, write instead `party`, and a pooled path with the same model:
+    If letters would take most of a simulation's time, write `party` instead, and a pooled path to the same model:
 
     - ``begin(held, rng)``: the state before the first round, as arrays.
     - ``advance(held, learned, count) -> (learned, model)``: one round with all features x (N, d) at once;
       ``count(kind, sender, receiver, messages, items, size)`` records the letters that the parties would send.
 
-    You may write `rounds`, `generators` (if other parties than the first active one draw numbers), `values` (if f of
-    the test rows is cheaper given that of the last model) and `loss_of_classes`.
+    You may write `rounds`, `generators` (if parties other than the first active one draw numbers), `values` (if f of
+    the test rows is cheaper to compute from that of the last model) and `loss_of_classes`.
     """
 
     @property
     def loss_of_classes(self) -> str | None:
-        """Its loss, if that needs two classes, -1 and 1; None if it also learns real targets."""
+        """The method's loss if that needs two classes, -1 and 1; None if it can also learn real targets."""
         return None
 
     @property
     def rounds(self) -> int:
-        """Rounds of the loop."""
+        """Number of rounds."""
         return 1
 
     def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
-        """Each party's random numbers: here `root`, the first active party, draws all."""
+        """Each party's random generator: here only `root`, the first active party, has one."""
         return [rng if party == root else None for party in range(parties)]
 
     def dealt(self, common: Common, problem: Vertical) -> tuple[Held, list[Own]]:
-        """The training rows."""
+        """The training rows of one replicate: of all parties together, and of each party."""
         split, rng = draw_split_and_generator(problem, common.streams, self.fold)
         held = held_for_training(problem, split)
         return held, deal_features(held, self.generators(rng, len(held.groups), held.active[0]))
@@ -299,7 +299,7 @@ class Learning(VerticalMethod):
         return None
 
     def play(self, own: Own, memory: Any, wire: Wire) -> Actor:
-        """A party's part of one round; returns its memory after it."""
+        """A party's part of one round; returns its memory after the round."""
         raise NotImplementedError
 
     def party(self, own: Own, wire: Wire) -> Actor:
@@ -315,7 +315,7 @@ class Learning(VerticalMethod):
         return Memories([self.start(own) for own in deal_features(held, generators)], generators)
 
     def advance(self, held: Held, learned: Any, count: Count) -> tuple[Any, Any]:
-        """One round: the state after it, and the model."""
+        """Run one round; return the state and the model after it."""
         parties = deal_features(held, learned.generators)
         wires = [Wire() for _ in parties]
         actors = [self.play(*each) for each in zip(parties, learned.memories, wires, strict=True)]
@@ -345,7 +345,7 @@ class Learning(VerticalMethod):
         x, y, groups, active :
             As in `Held`.
         rng : numpy.random.Generator or None
-            The method's own generator; None for one with seed 0.
+            The method's random generator; None for a generator with seed 0.
         count : Count
         """
         held = Held(x, y, groups, active)
@@ -355,12 +355,12 @@ class Learning(VerticalMethod):
             yield model
 
     def fit(self, *held: Any, **more: Any) -> Any:
-        """The last model of `learn`, which has the same parameters."""
+        """The last model of `learn`, whose parameters this takes."""
         *_, model = self.learn(*held, **more)
         return model
 
     def init(self, world: World) -> State:
-        """Draw the splits; nothing is learned yet."""
+        """Draw the splits, and set up each replicate's state before the first round."""
         problem = world.problem
         if self.loss_of_classes:
             problem.require_classes(self.loss_of_classes)
@@ -370,9 +370,9 @@ class Learning(VerticalMethod):
         return State(list(splits), held, [self.begin(*both) for both in zip(held, own, strict=True)])
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
-        """One round of every replicate, and its predictions f."""
+        """Run one round of every replicate; return the state, and predictions f."""
         problem = world.problem
-        # A loaded state has no samples: see `State.__getstate__`.
+        # A state from a checkpoint has no samples: see `State.__getstate__`.
         state.held = state.held or [held_for_training(problem, split) for split in state.splits]
         booked: list[Booked] = [{} for _ in state.splits]
         models = []
@@ -390,7 +390,7 @@ class Learning(VerticalMethod):
         return state, Scored(tuple(partial(tested, r) for r in range(len(models))), rows, t + 1)
 
     def values(self, model: Any, x: Array, rows: NDArray[np.int64], before: Any) -> tuple[Array, Any]:
-        """Values f (m,) of some rows of samples (n, d), and any object that helps to compute the next model's values.
+        """Values f (m,) of some rows of samples (n, d), and an object that helps to compute the next model's values.
 
         `before` is the result of the last call for the same rows, or None.
         """
@@ -404,7 +404,7 @@ class Learning(VerticalMethod):
 def draw_split_and_generator(
     problem: Vertical, streams: Streams, fold: int | None
 ) -> tuple[Split, np.random.Generator]:
-    """One replicate's rows, and the method's own generator."""
+    """One replicate's rows, and the method's random generator."""
     [data], [own] = streams.generators(Role.DATA), streams.generators(Role.NETWORK_WEIGHTS)
     return problem.rows(data.spawn(1)[0], fold), own
 
@@ -415,7 +415,7 @@ def held_for_training(problem: Vertical, split: Split) -> Held:
 
 
 def deal_features(held: Held, generators: Sequence[np.random.Generator | None]) -> list[Own]:
-    """Each party's data."""
+    """Each party's part of the data, with its generator."""
     return [
         Own(j, held.x[:, features], held.y if j in held.active else None, held.groups, held.active, generator)
         for j, (features, generator) in enumerate(zip(held.groups, generators, strict=True))
@@ -431,7 +431,7 @@ def book_letters(world: World, booked: list[Booked], timed: bool = True) -> None
 
 
 def counting_into(booked: Booked, parties: int) -> Count:
-    """A `Count` that records in `booked`."""
+    """A `Count` that adds to `booked`."""
 
     def count(kind: str, sender: int, receiver: int, messages: int, items: int, size: int) -> None:
         booked.setdefault(kind, np.zeros((parties, 3), np.int64))[sender] += messages, items, size

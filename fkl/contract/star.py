@@ -1,7 +1,7 @@
-"""Methods with a server and clients; each party computes only with its own data.
+"""Methods with a server and clients; each party computes only with its own data and with messages.
 
-`Federated` learns from streams, `OnBatches` from all samples of its clients in every round, `OneShot` from all of them
-in one round.
+`Federated` methods learn from streams, `OnBatches` methods from all samples of a client in every round, and `OneShot`
+methods from all samples in one round.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +30,7 @@ class Samples:
     ----------
     x : (K, d)
     y : (K,) float64
-        Revealed after the prediction.
+        Targets, revealed after the prediction.
     present : (K,) bool
         Whether a client takes part in this round.
     """
@@ -46,21 +46,21 @@ class Samples:
 
 @dataclass(frozen=True)
 class Turn:
-    """The round and exchange, and the random numbers of the clients that play.
+    """The round, the exchange, and the random numbers of the clients that compute in it.
 
     Parameters
     ----------
     t : int
         Round, from 0.
     exchange : int
-        Exchange in the round, from 0.
+        Number of the exchange in the round, from 0.
     streams : Streams
     clients : range
-        Numbers of the clients that play; the server has those of client 0 in a role that no client has.
+        Numbers of the clients that compute; the server has client 0's random numbers, in roles of its own.
     senders : (n,) int64, or None
         For the server: numbers of the clients whose messages it receives, in order; None for all clients.
     together : int
-        Number of clients that take part in this round, which all parties know; 0 on a graph.
+        Number of clients that take part in this round, known to all parties; 0 on a graph.
     """
 
     t: int
@@ -71,11 +71,11 @@ class Turn:
     together: int = 0
 
     def uniform(self, role: Role) -> NDArray[np.float64]:
-        """A number in [0, 1) for each replicate and client, (R, K), which does not depend on the other clients."""
+        """A random number in [0, 1) for each replicate and client, (R, K); it does not depend on the other clients."""
         return self.streams.uniform(role, self.t, len(self.clients), self.clients.start)
 
     def vectors(self, role: Role, size: int, draw: int = 0) -> NDArray[np.float64]:
-        """Numbers in [0, 1) for each client, (R, K, size); `draw` counts the draws of a round."""
+        """Random numbers in [0, 1) for each client, (R, K, size); `draw` is the number of the draw in the round."""
         return self.streams.vectors(role, self.t, self.clients, size, draw)
 
 
@@ -90,19 +90,19 @@ class Star:
 class Federated(Keys):
     """Base class of methods whose clients communicate with a server.
 
-    A method is a frozen dataclass: its fields are its keys.
+    A method is a frozen dataclass, and its fields are its keys.
 
     You write `label`, a field `lam` (weight of the regulariser, 0 for none), and
 
     - ``start(common, clients) -> (server, client)``: states before the first round.
-    - ``broadcast(common, server, turn) -> down``: the message to all clients, None for nothing.
-    - ``client(common, client, down, samples, turn) -> (client, up, outcome)``: predict `samples.x` (K, d), then look at
-      `samples.y` (K,). `outcome` has y_hat (R, K) and losses (R, K, N); in one exchange of a round it is not None.
-    - ``server(common, server, up, share, turn) -> server``: learn from messages; `share` (K,) weighs clients in a mean.
-      `up.theta.mean(share)` asks the server's aggregator, which is the mean unless a condition has put another one.
+    - ``broadcast(common, server, turn) -> down``: the message to all clients, None for no message.
+    - ``client(common, client, down, samples, turn) -> (client, up, outcome)``: predict from `samples.x` (K, d), then
+      see `samples.y` (K,). `outcome` has y_hat (R, K) and losses (R, K, N); it is not None in one exchange of a round.
+    - ``server(common, server, up, share, turn) -> server``: learn from messages; `share` (K,) weights clients in a
+      mean. `up.theta.mean(share)` is the result of the server's aggregator, the mean unless a condition sets another.
 
     You may write `tell` (a broadcast that changes the server's state), `functions` (the learned functions, for
-    predictions on new data), and the facts below, on which conditions and engines rely.
+    predictions on new data), and the facts below, which conditions and engines rely on.
 
     R are replicates, K clients, N kernels, P parameters of a kernel. States are dataclasses of arrays, R first;
     messages are dataclasses of payloads, see `fkl.wire.payloads`. Example, plain descent on the mean of all kernels,
@@ -131,55 +131,55 @@ class Federated(Keys):
             def server(self, common, server, up, share, turn):
                 return Theta(server.theta - self.eta * up.theta.mean(share))
 
-    A round is `exchanges` times: broadcast, client, server. A simulation calls `client` once for all clients, and a
-    client on its own machine calls it with K = 1, so its results for a client must not depend on the others. The
-    arguments include absent clients, whose state must not change (`samples.present`). No function changes its
-    arguments, except that a client may overwrite its own state.
+    A round repeats broadcast, client, server `exchanges` times. A simulation calls `client` once for all clients, and a
+    client on its own machine calls it with K = 1, so a client's results must not depend on the others. The arguments
+    include absent clients, whose state must not change (see `samples.present`). No function changes its arguments,
+    except that a client may overwrite its own state.
     """
 
     label: ClassVar[str]
     exchanges: ClassVar[int] = 1
-    """Number of exchanges, down to the clients and up again, in a round."""
+    """Number of exchanges in a round; an exchange is messages down to the clients and up to the server."""
     called_without_messages: ClassVar[bool] = False
-    """Whether `server` is called without a message after an exchange in which no client has answered."""
+    """Whether `server` is called, without a message, after an exchange in which no client answered."""
     hides_presence: ClassVar[bool] = False
-    """Whether `server` is called with all messages, those of absent clients too, after every exchange; a simulation's
-    trusted server then leaves these out. Only a condition sets it.
+    """Whether `server` is called with all messages, even of absent clients, after every exchange; the trusted server of
+    a simulation then leaves these out. Only a condition sets it.
     """
     in_turn: ClassVar[bool] = False
     """Whether the server serves one client after another, with all exchanges of a round for each."""
     uses_sample_once: ClassVar[bool] = False
-    """Whether a client's messages depend only on its newest sample and the server's messages, so on each sample
+    """Whether a client's messages depend only on its newest sample and the server's messages, so each sample is used
     once."""
     message_of_one_sample: ClassVar[bool] = False
-    """Whether a message depends on only one sample, and is not sent without one. False is always safe; True makes
-    epsilon smaller. Conformance checks it, and the fact above.
+    """Whether a message depends on only one sample, and is not sent without a sample. False is always safe; True makes
+    epsilon smaller. Conformance checks this fact and `uses_sample_once`.
     """
     silent: ClassVar[bool] = False
     """Whether no party sends anything."""
     draws_for_clients: ClassVar[bool] = False
-    """Whether the server draws what it sends to and requests from each client, and weighs answers by that round's
+    """Whether the server draws what it sends to and requests from each client, and weights answers by that draw's
     odds."""
     choices_reveal_data: ClassVar[bool] = True
-    """Whether a client's data decide whether it sends, or which entries; noise cannot hide that. True is always safe;
-    privacy=local needs False, which conformance checks.
+    """Whether a client's data decide if it sends, or which entries it sends; noise cannot hide that. True is always
+    safe; privacy=local needs False, and conformance checks it.
     """
 
     means_only: ClassVar[bool] = True
-    """Whether the server reads messages only through `mean`, which asks its aggregator: plain means over clients, added
-    up in a fixed order, unless a condition puts another one there.
+    """Whether the server reads messages only through `mean`, which uses its aggregator: the plain mean over clients,
+    added up in a fixed order, unless a condition sets another aggregator.
     """
     not_traceable: ClassVar[str]
-    """Why JAX cannot trace its rounds; empty if it can: its functions use arrays of `common.xp`, and never their
-    values. A class without this fact cannot be traced.
+    """Why JAX cannot trace the rounds; empty if it can, because the functions use arrays of `common.xp`, and never
+    branch on their values. A class without this fact cannot be traced.
     """
 
     in_conditions: ClassVar[bool] = True
-    """Whether conditions can change its messages; they cannot if messages are samples."""
+    """Whether conditions can change the messages; they cannot if messages are samples."""
 
     @property
     def all_at_once(self) -> bool:
-        """Whether `step` is the one below and the server receives all messages together, so clients may be anywhere."""
+        """Whether a round is the `step` below, with all messages at once, so clients may run on other machines."""
         return type(self).step is Federated.step and not self.in_turn
 
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
@@ -187,19 +187,19 @@ class Federated(Keys):
         raise NotImplementedError
 
     def broadcast(self, common: Common, server: Any, turn: Turn) -> Any:
-        """The server's message to all clients, None for nothing."""
+        """The server's message to all clients, None for no message."""
         raise NotImplementedError
 
     def tell(self, common: Common, server: Any, turn: Turn) -> tuple[Any, Any]:
-        """The server's state after its message, and the message: here that of `broadcast`, and the unchanged state."""
+        """The server's state after its message, and the message: here the unchanged state, and that of `broadcast`."""
         return server, self.broadcast(common, server, turn)
 
     def client(self, common: Common, client: Any, down: Any, samples: Any, turn: Turn) -> tuple[Any, Any, Any]:
-        """A client's new state, its message (None for nothing), and its outcome, which one exchange of a round has."""
+        """A client's new state, its message (None for no message), and its outcome (None except in one exchange)."""
         raise NotImplementedError
 
     def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
-        """The server's new state, from messages and each client's share (K,) in a mean: 0 if absent, or too late."""
+        """The server's new state, from messages and clients' shares (K,) in a mean, 0 if absent or too late."""
         raise NotImplementedError
 
     def given(self, world: World, t: int) -> tuple[Any, NDArray[np.float64]]:
@@ -212,7 +212,7 @@ class Federated(Keys):
         return Star(*self.start(world.common, world.problem.clients))
 
     def step(self, world: World, state: Star, t: int) -> tuple[Star, Outcome]:
-        """One round of all parties, whose messages pass the channel."""
+        """Run one round of all parties, whose messages pass through the channel."""
         common, channel = world.common, world.channel
         samples, share = self.given(world, t)
         server, client, shown, here = state.server, state.client, None, world.together(t)
@@ -223,15 +223,15 @@ class Federated(Keys):
             client, up, outcome = world.exchange(self, common, channel, client, down, samples, share, everyone)
             heard = channel.answered(share)
             anyone = self.hides_presence or channel.any_answer(heard, here)
-            # Late clients are ignored: shares are those of the clients whose answers have arrived.
+            # Late clients are ignored: only clients whose answers have arrived have a share.
             if self.called_without_messages:
                 server = self.server(common, server, up if anyone else None, heard, alone)
             else:
                 learn = partial(self.server, common, server, up, heard, alone)
-                # an engine that traces the round cannot use `anyone` in an `if`
+                # `anyone` cannot be in an `if`, because an engine may trace the round
                 server = cond(anyone, learn, partial(lambda state: state, server))
             shown = outcome if shown is None else shown
-        assert shown is not None, f"{type(self).__name__}: no exchange of a round shows a prediction"
+        assert shown is not None, f"{type(self).__name__}: no exchange of a round returns a prediction"
         return Star(server, client), shown
 
 
@@ -242,18 +242,17 @@ def all_samples(world: World, t: int) -> tuple[Held, NDArray[np.float64]]:
 
 
 class OnBatches(Federated):
-    """Base class of methods with a server whose clients have all their samples from the start.
+    """Base class of methods with a server, whose clients have all their samples from the start.
 
     You write `label`, `lam`, `start`, `broadcast`, `client` and `server` as for `Federated`, except that `client` gets
-    `Held` samples (all samples of a client: x (n, d), y (n,), count (K,)), and returns theta (R, K, P), once per round,
-    as its outcome. You may write `judged_in` (if theta belongs to other features than the random ones) and
-    `exchanges_up`.
+    `Held` samples (all samples of a client: x (n, d), y (n,), count (K,)), and returns theta (R, K, P) as its outcome,
+    once per round. You may write `judged_in` (if theta does not belong to random features) and `exchanges_up`.
 
-    Its task is `fkl.tasks.batch.BatchTask`, which judges it in the same columns as agents on a graph.
+    The task is `fkl.tasks.batch.BatchTask`, which has the same columns for it as for agents on a graph.
     """
 
     exchanges_up: ClassVar[int | None] = None
-    """Exchanges of a round in which clients send something; None for all."""
+    """Number of exchanges of a round in which clients send a message; None for all."""
     not_traceable: ClassVar[str] = "its equations are factored on the host, by what clients have sent so far"
 
     def given(self, world: World, t: int) -> tuple[Held, NDArray[np.float64]]:
@@ -261,23 +260,23 @@ class OnBatches(Federated):
         return all_samples(world, t)
 
     def judged_in(self, world: World) -> tuple[Any, Any] | None:
-        """The training and the test samples as `Rows` in the space of theta; None for random features."""
+        """The training and test samples as `Rows` in theta's feature space; None for random features."""
         return None
 
 
 Predictors = tuple[Callable[[NDArray[Any]], NDArray[Any]], ...]
-"""One per replicate: from samples (n, d) to targets (n,), NaN if undecided; plain data, for checkpoints."""
+"""A function per replicate from samples (n, d) to targets (n,), NaN if undecided; plain data, for checkpoints."""
 Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """Results of a method that learns once, with an entry for each replicate.
+    """Results of a method that learns once, with one entry per replicate.
 
     Parameters
     ----------
     predict : tuple of callables
-        From samples (n, d) to targets (n,); NaN if the method is undecided.
+        Functions from samples (n, d) to targets (n,); NaN if the method is undecided.
     figures : mapping of str to (R,)
         Figures that the run records in addition to errors.
     of_clients : mapping of str to (R, K)
@@ -290,7 +289,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class CommonOfClasses(Common):
-    """Common knowledge of all parties for classification: also the names of classes.
+    """Common knowledge of all parties for classification, which includes the classes.
 
     Parameters
     ----------
@@ -302,7 +301,7 @@ class CommonOfClasses(Common):
 
 
 class Owned(NamedTuple):
-    """All samples of the clients in this process, replicate by replicate and client by client.
+    """All samples of the clients in this process, by replicate and client.
 
     Parameters
     ----------
@@ -314,19 +313,19 @@ class Owned(NamedTuple):
     y: Ragged
 
     def replicate(self, r: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-        """One replicate's samples, client after client, and the index of each sample's client among those here."""
+        """One replicate's samples, client after client, and the index of each sample's client in this process."""
         x, y = self.x.values[r], self.y.values[r]
         return np.concatenate(x), np.concatenate(y), np.repeat(np.arange(len(y)), [len(one) for one in y])
 
 
 class OneShot(Federated):
-    """Base class of methods with a server that learn in one round of a few exchanges.
+    """Base class of methods with a server that learn in a single round of a few exchanges.
 
     You write `label`, `exchanges`, `lam`, `start`, `broadcast`, `client` and `server` as for `Federated`, except that
 
     - `common` is a `CommonOfClasses`, which has the classes of each replicate;
     - `client` gets `Owned` samples, and returns `Predictors`, one per replicate, as its outcome in the last exchange;
-    - `server` gets shares of 0, because it does not learn from a mean over clients;
+    - `server` gets shares of 0, because it does not use a mean over clients;
 
     and ``told(server, client) -> (figures, of_clients)``: what the run records in addition to errors, arrays (R,) and
     (R, K) by name. You may set `uses_kernels` and `several_classes`.
@@ -334,20 +333,20 @@ class OneShot(Federated):
 
     not_traceable: ClassVar[str] = "it learns in one round: there is nothing to scan"
     uses_kernels: ClassVar[bool] = False
-    """Whether the kernels are those of the node `kernels`."""
+    """Whether the method uses the configuration's `kernels`."""
     several_classes: ClassVar[bool] = True
     """Whether it can learn more than two classes."""
 
     def told(self, server: Any, client: Any) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
-        """Figures that a run records about the states after the last exchange: (R,), and per client (R, K)."""
+        """Figures that a run records about the states after the last exchange, (R,), and those per client, (R, K)."""
         raise NotImplementedError
 
     def init(self, world: World) -> Predictors:  # type: ignore[override]
-        """Initial states."""
+        """No predictors yet."""
         return ()
 
     def step(self, world: World, state: Predictors, t: int) -> tuple[Predictors, Fitted]:  # type: ignore[override]
-        """All exchanges of all parties, whose messages pass the channel; the predictors are the stored state."""
+        """Run all exchanges of all parties, whose messages pass through the channel; the predictors are the state."""
         common, samples, channel = common_with_classes(world), owned_samples(world), world.channel
         clients = world.problem.clients
         server, client = self.start(common, clients)
@@ -357,29 +356,29 @@ class OneShot(Federated):
             down = channel.down(self.broadcast(common, server, alone))
             client, up, shown = self.client(common, client, down, samples, everyone)  # type: ignore[arg-type]
             server = self.server(common, server, channel.up(up), np.zeros(clients), alone)
-        assert shown is not None, f"{type(self).__name__}: the last exchange shows no predictors"
+        assert shown is not None, f"{type(self).__name__}: the last exchange returns no predictors"
         return shown, Fitted(shown, *self.told(server, client))
 
 
 def common_with_classes(world: World) -> CommonOfClasses:
-    """Common knowledge of all parties of a world.
+    """Common knowledge of all parties of a world, with the classes of each replicate.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        If a replicate's target has one value, or too many values for classes.
+        If a replicate's target has only one value, or too many values for classes.
     """
     classes = tuple(np.unique(world.problem.batches[r].part(True)[1]) for r in world.streams.replicates)
     for found in classes:
         if not 2 <= len(found) <= MOST_CLASSES:
-            raise FklError(f"the target has {len(found)} values, where classes are learned: 2 to {MOST_CLASSES}")
+            raise FklError(f"the target has {len(found)} values; a classifier needs 2 to {MOST_CLASSES}")
     known = world.common
     both = {field.name: getattr(known, field.name) for field in fields(known)}
     return CommonOfClasses(**both, classes=classes)
 
 
 def owned_samples(world: World) -> Owned:
-    """Training samples of all clients, in float64 whatever the run's precision."""
+    """Training samples of all clients, in float64 for every precision of the run."""
     x, y = [], []
     for r in world.streams.replicates:
         features, target, client = world.problem.batches[r].part(True)
@@ -391,7 +390,7 @@ def owned_samples(world: World) -> Owned:
 
 
 def by_replicate(work: Callable[[int], Item], replicates: int) -> list[Item]:
-    """The result of `work` for each replicate's number, several at a time, since replicates share nothing."""
+    """The result of `work` for each replicate's number; several run at a time, because replicates share nothing."""
     made: list[Any] = [None] * replicates
 
     def some(begin: int, end: int) -> None:

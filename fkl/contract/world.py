@@ -1,4 +1,4 @@
-"""The protocol of methods, the parties' samples and common knowledge, the world of a simulation, and outcomes."""
+"""The protocol of methods, the parties' samples and common knowledge, a simulation's world, and outcomes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ from fkl.wire import Channel
 
 @dataclass(frozen=True)
 class BatchSamples:
-    """The training samples of the agents that play, each agent's its own.
+    """The training samples of the agents that compute; each agent has its own.
 
     Parameters
     ----------
@@ -26,12 +26,12 @@ class BatchSamples:
         Features in the space of the only kernel.
     loss : OfNumbers
     agents : int
-        N, for the whole graph: each agent has a share of 1/N of terms about all agents together.
+        Number N of agents in the whole graph: each agent has a share of 1/N in terms about all agents together.
 
     Attributes
     ----------
     factored : dict
-        Values that `minimise` derived from the samples, kept for later calls; it is large, and not part of a state.
+        Factors that `minimise` computed from the samples, kept for later calls; large, and not part of a state.
     """
 
     rows: Rows
@@ -50,7 +50,7 @@ class BatchSamples:
 
     @property
     def gone_over(self) -> Any:
-        """Arrays that every iteration reads: values derived from the samples, or the samples themselves."""
+        """Arrays that every iteration reads: factors of the samples, or the samples themselves."""
         return self.factored or vars(self.rows).get("normal") or self.rows
 
     def minimise(self, c: NDArray[np.float64], v: Array, start: Array) -> Array:
@@ -62,7 +62,7 @@ class BatchSamples:
             Above 0. The samples are factored once for all calls with the same c.
         v : (R, K, P)
         start : (R, K, P)
-            Start of a search, if the minimiser has to search.
+            Start of the search, for a minimiser that has to search.
         """
         key: Any = c.tobytes()
         if key not in self.factored:
@@ -73,7 +73,7 @@ class BatchSamples:
 
 @dataclass(frozen=True)
 class OwnSamples:
-    """The training samples of the agents that play, for a method that makes its own features from them.
+    """The training samples of the agents that compute, for a method that makes its own features from them.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class OwnSamples:
     Attributes
     ----------
     kept : dict
-        Values that a method derived from the samples, kept for later iterations; it is large, and not part of a state.
+        Values that a method computed from the samples, kept for later iterations; large, and not part of a state.
     """
 
     x: Array
@@ -108,12 +108,12 @@ class OwnSamples:
 
     @property
     def there(self) -> NDArray[np.bool_]:
-        """Whether an entry is a sample, (K, n)."""
+        """Whether an entry is a sample and not padding, (K, n)."""
         return np.arange(self.y.shape[1]) < self.count[:, None]
 
 
 class Made:
-    """Values derived from samples, by name, kept for later rounds; it is large, and not part of a state."""
+    """Values computed from samples, by name, kept for later rounds; they are large, and not part of a state."""
 
     def __init__(self, named: dict[str, Any] | None = None) -> None:
         self.named = {} if named is None else named
@@ -121,7 +121,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Held:
-    """The training samples of the clients that play; each client has its own.
+    """The training samples of the clients that compute; each client has its own.
 
     Parameters
     ----------
@@ -148,11 +148,11 @@ class Held:
 
     @classmethod
     def of_client(cls, x: Array, y: NDArray[np.float64], loss: str) -> "Held":
-        """All samples of a client that is present."""
+        """All samples of one client, which is present."""
         return cls(x, y, np.array([len(y)]), np.ones(1, np.bool_), LOSSES[loss])
 
     def rows(self, space: str, bank: Callable[[], Space | ClassBank]) -> Rows:
-        """All samples in a feature space, mapped once."""
+        """All samples in a feature space; they are mapped only once."""
         made = self.made.named
         if space not in made:
             compressed = self.loss.compressed and not self.each
@@ -168,18 +168,18 @@ class Held:
 
 
 FEATURES = "random features"
-"""Feature space of the dictionary's only kernel, in which a batch is judged unless its method has another."""
+"""Name of the space of the dictionary's only kernel, in which a batch is judged unless its method has another."""
 
 
 @dataclass(frozen=True)
 class Common:
-    """Common knowledge of all parties of a method: the kernels, the horizon, and random numbers of the shared seed.
+    """Common knowledge of all parties of a method: kernels, horizon, and random numbers from the shared seed.
 
     Parameters
     ----------
     dictionary : Dictionary
     dimension : int
-        Features d of a sample.
+        Number d of features of a sample.
     rounds : int
         Horizon T.
     streams : Streams
@@ -190,7 +190,7 @@ class Common:
     clients : int
         Number of clients or agents.
     outputs : int
-        Number of functions in the same features: one for each class, or 1.
+        Number of functions in the same features: one per class, or 1.
     """
 
     dictionary: Dictionary
@@ -214,7 +214,7 @@ class Common:
 
     @cached_property
     def bank(self) -> FeatureBank:
-        """The same, with a theta for each output."""
+        """The random features, with a theta for each output."""
         return self.of_outputs(self.features)
 
     def of_outputs(self, features: FeatureBank) -> FeatureBank:
@@ -222,19 +222,19 @@ class Common:
         return features if self.outputs == 1 else cast(FeatureBank, ClassBank(features, self.outputs))
 
     def replicate(self, r: int) -> Self:
-        """Common knowledge in the replicate at index r."""
+        """Common knowledge in only the replicate at index r."""
         return replace(self, streams=self.streams.replicate(r))
 
 
 def all_together(
     method: Any, common: Common, channel: Channel, client: Any, down: Any, samples: Any, share: Array, turn: Any
 ) -> tuple[Any, Any, Any]:
-    """Let clients play an exchange, in which their messages pass the channel.
+    """Run the clients' part of an exchange; their messages pass through the channel.
 
     Returns
     -------
     client, up, outcome
-        As `Federated.client`, with the messages as they arrive.
+        As in `Federated.client`, with messages as they arrive.
     """
     client, up, outcome = method.client(common, client, channel.down(down), samples, turn)
     return client, channel.up(up), outcome
@@ -247,7 +247,7 @@ class World:
     Parameters
     ----------
     problem : Problem or Batch
-        A Batch for a `Batched` method.
+        A Batch for a method on batches.
     dictionary : Dictionary
     channel : Channel
     streams : Streams
@@ -258,11 +258,11 @@ class World:
     engine : {"numba", "numpy"}
         Library that computes the features.
     metrics : dict of str to str
-        The user's own metrics, for the judge: names, and import paths of functions.
+        The user's own metrics, for the judge: import paths of functions, by name.
     intervals : object or None
         Intervals around predictions, for the judge, see `fkl.tasks.intervals`.
     exchange : callable
-        Lets the clients of a `Federated` method play an exchange; called as `all_together`.
+        Runs the clients' part of an exchange of a `Federated` method; called like `all_together`.
     """
 
     problem: Any
@@ -281,7 +281,7 @@ class World:
         return int(self.problem.together[t])
 
     def present(self, t: int) -> NDArray[np.bool_]:
-        """Which clients, or agents, are present in round t, (K,)."""
+        """Whether each client, or agent, is present in round t, (K,)."""
         here: NDArray[np.bool_] = self.problem.present[t]
         return here
 
@@ -299,12 +299,12 @@ class World:
 
     @property
     def loss(self) -> Loss:
-        """Objective of a `Batched` method."""
+        """The objective of a method on batches."""
         return LOSSES[self.problem.loss]
 
     @cached_property
     def changes(self) -> bool:
-        """Whether some links of a graph are sometimes down, or some agents sometimes absent."""
+        """Whether links of the graph can be down, or agents absent, in some round."""
         return self.channel.links is not None or not self.problem.present.all()
 
     @cached_property
@@ -314,7 +314,7 @@ class World:
 
     @cached_property
     def testing(self) -> Rows:
-        """The clients' test samples in that space."""
+        """The clients' test samples in the feature space of the dictionary's only kernel."""
         return self.tested.rows(FEATURES, lambda: self.bank)
 
     @cached_property
@@ -331,7 +331,7 @@ class World:
 
     @cached_property
     def held(self) -> Held:
-        """The clients' training samples for clients of a star."""
+        """The clients' training samples, for methods with a server."""
         return self._part_of_samples(True)
 
     @cached_property
@@ -349,7 +349,7 @@ class World:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a round, from before any party learned from it; the round loop judges it.
+    """The predictions of a round, made before any party learned from it; the round loop judges them.
 
     Parameters
     ----------
@@ -360,9 +360,9 @@ class Outcome:
     squared_norm : callable returning (R, K)
         |f_hat|^2 of each client's predictor, called outside the clock.
     variance : (R, K) or None
-        The method's variance of the target around its prediction; None for a method without one.
+        The variance of the target around its prediction, as the method states it; None for a method without one.
     log_density : (R, K) or None
-        Log density of the target under the method's predictive distribution; None if that is N(y_hat, variance).
+        Log density of the target under the method's predictive distribution; None if this is N(y_hat, variance).
     """
 
     y_hat: Array
@@ -373,7 +373,7 @@ class Outcome:
 
 
 FEATURE_KEYS = ("kernels.D", "kernels.map", "kernels.draw", "kernels.shared")
-"""Keys of random features, which have no effect on a method without such features."""
+"""Keys of random features, which have no effect on a method without random features."""
 
 
 class Algorithm(Protocol):
@@ -381,41 +381,41 @@ class Algorithm(Protocol):
 
     A class may set ``idle: ClassVar = FEATURE_KEYS``, or other keys outside `algo` that change none of its numbers:
     runs that differ only in these keys are then the same run. If a state grows faster than the number of features, a
-    method ``needs(dictionary, problem) -> int`` returns the least memory of a replicate in bytes, before anything is
-    played. If keys have to fit the kernels, for example M at most N, ``require_fits(kernels)`` raises BadValue unless
+    method ``needs(dictionary, problem) -> int`` returns the least memory of a replicate in bytes, before the run
+    starts. If keys have to fit the kernels, for example M at most N, ``require_fits(kernels)`` raises BadValue unless
     they do; it is called before data are read.
 
-    A class may state facts from which engines infer if they can play it: ``compiled_only: ClassVar = True`` if its
+    A class may state facts from which engines infer whether they can run it: ``compiled_only: ClassVar = True`` if its
     loops exist only compiled, ``not_traceable: ClassVar[str] = ""`` if JAX can trace its rounds, or else the reason,
     and ``means_only: ClassVar = False`` if a server needs more than means over clients.
 
-    A class may claim identities of its proofs, which conformance then checks; see `fkl.conformance.identities`.
+    A class may state identities from its proofs, which conformance then checks; see `fkl.conformance.identities`.
 
     A state is a dataclass of arrays whose first axis is the replicate; `step` may reuse its arrays.
     """
 
     label: ClassVar[str]
-    """The method's name in the paper, as in tables."""
+    """The method's name in its paper and in tables."""
 
     lam: float
-    """Regularisation lambda of the loss, which evaluation also needs."""
+    """The loss's regularisation weight lambda, which evaluation also needs."""
 
     def init(self, world: World) -> Any:
-        """State before the first round. Raises BadValue for hyper-parameters that do not fit the world."""
+        """State before the first round. Raises BadValue for hyperparameters that do not fit the world."""
         ...
 
     def step(self, world: World, state: Any, t: int) -> tuple[Any, Any]:
-        """Predict round t, see its labels, learn; a `Batched` method returns theta (R, K, P), no `Outcome`."""
+        """Predict round t, see its targets, learn; a method on batches returns theta (R, K, P), not an `Outcome`."""
         ...
 
 
 class Wrapped:
-    """A method in a condition of `fkl.conditions`; what the condition does not define comes from the method."""
+    """A method in a condition of `fkl.conditions`; attributes that the condition lacks come from the method."""
 
     method: Any
     condition: Any
     facts: ClassVar[tuple[str, ...]]
-    """Attributes that the family's base class defines, but the method decides."""
+    """Attributes that the base class defines, but whose values the method decides."""
 
     def __post_init__(self) -> None:
         vars(self).update({name: getattr(self.method, name) for name in self.facts})
@@ -431,12 +431,12 @@ class Wrapped:
         return getattr(self.method, "innermost", self.method)
 
     def columns(self, problem: Any) -> dict[str, NDArray[np.float64]]:
-        """Columns of all conditions about every round (T,), by name."""
+        """All conditions' columns of the rounds, (T,), by name."""
         told: dict[str, NDArray[np.float64]] = self.condition.columns(self.method, problem)
         return (self.method.columns(problem) if isinstance(self.method, Wrapped) else {}) | told
 
     def at_the_end(self, problem: Any, held: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """As that of a condition, of all conditions together, from the server's or the agents' state."""
+        """As `at_the_end` of a condition, for all conditions together, from the server's or the agents' state."""
         told, by_round = self.condition.at_the_end(self.method, problem, held.memory)
         if not isinstance(self.method, Wrapped):
             return told, by_round

@@ -1,4 +1,4 @@
-"""Errors of predictions without learning, on the samples for judging a method."""
+"""Errors of predictions without learning, on the samples on which methods are judged."""
 
 from bisect import insort
 from collections.abc import Iterable
@@ -30,14 +30,14 @@ CONSTANTS = {
 }
 """For each error column of a summary, the columns of its baselines and their predictions."""
 BLOWN_UP = 1e6
-"""A finite error counts as diverged when it is more than this many times that of the worst baseline."""
+"""A finite error counts as diverged if it is more than this many times the worst baseline's error."""
 
 
 def baselines(problem: Problem) -> dict[str, Array]:
     """Errors (T, K) of predictors that see a target only after predicting it, by the columns of their means.
 
-    Each client has its own, and predicts 0 before its first target, as methods do. Of the mean target so far the sign
-    is the majority. 0 if a client is absent.
+    Each client has its own predictors, which predict 0 before its first target, as methods do. Of the mean target so far the sign
+    is the majority. 0 for absent clients.
     """
     loss = problem.loss
     main = loss.columns[0]
@@ -97,13 +97,13 @@ def constant_error(training: Array, tested: Array, classes: bool) -> float:
 
 
 def constants(learned: Iterable[Array], tested: Iterable[Array], classes: bool) -> dict[str, Array]:
-    """Column of the constant's errors, from each replicate's training and test targets."""
+    """The column with the best constant's error in each replicate, from training and test targets."""
     errors = [constant_error(*both, classes) for both in zip(learned, tested, strict=True)]
     return {"test_error_majority" if classes else "test_mse_training_mean": np.array(errors)}
 
 
 def in_units(mse: Array, variance: Array | float, unit: float) -> dict[str, Array]:
-    """Columns of an error in other measures: its share of the variance, and its root in the target's own units."""
+    """Columns of an error in other measures: R2, and its square root in the target's own units."""
     return {"r2": explained(mse, variance), "rmse_in_units": np.sqrt(mse) * unit}
 
 
@@ -118,7 +118,7 @@ def blown_up(summary: "pd.DataFrame") -> NDArray[np.bool_]:
 
 
 def not_beaten(summary: "pd.DataFrame") -> str | None:
-    """A sentence on baselines that a run's mean errors are not below; None if they are below all."""
+    """A sentence on the baselines that a run's mean error does not beat; None if it beats all."""
     for error, constants in CONSTANTS.items():
         if error not in summary:
             continue

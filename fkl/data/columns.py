@@ -1,4 +1,4 @@
-"""Columns of a user's table, as text or typed files have them, before any choice is made about them."""
+"""Columns of a user's table as they are in text or typed files, before any choice is made about them."""
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ PADDED = re.compile(r"0\d\d+")
 
 
 class CellsOnDemand(Sequence[Any]):
-    """Cells that are read when one is asked for: of most columns of numbers none is."""
+    """Cells that are read only when one is needed; most columns of numbers never need theirs."""
 
     def __init__(self, count: int, read: Callable[[], Sequence[Any]]) -> None:
         self._count, self._read = count, read
@@ -40,7 +40,7 @@ class CellsOnDemand(Sequence[Any]):
 
 
 class WholeNumbers(Sequence[str]):
-    """Cells of a column of integers without signs or zeros before them."""
+    """Cells of a column of integers without signs or leading zeros."""
 
     def __init__(self, numbers: NDArray[np.float64]) -> None:
         self._numbers = numbers
@@ -56,13 +56,13 @@ class WholeNumbers(Sequence[str]):
 
 
 class Coded(Sequence[Any]):
-    """Cells by their codes: each different cell is held once, in the order in which they first appear.
+    """Cells by their codes: each distinct cell is stored once, in order of first appearance.
 
     Parameters
     ----------
     different : sequence of (m,)
     code : (n,) int
-        Place of each cell in `different`.
+        Index of each cell in `different`.
     """
 
     def __init__(self, different: Sequence[Any], code: NDArray[np.integer[Any]]) -> None:
@@ -70,7 +70,7 @@ class Coded(Sequence[Any]):
 
     @classmethod
     def of(cls, cells: Iterable[Any]) -> "Coded":
-        """Find the different ones of some cells."""
+        """Find the distinct cells among these."""
         places: dict[Any, int] = {}
         code = np.array([places.setdefault(cell, len(places)) for cell in cells], np.int32)
         return cls(list(places), code)
@@ -81,7 +81,7 @@ class Coded(Sequence[Any]):
         return Coded(merged.different, merged.code[self.code])
 
     def among(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> list[Any]:
-        """The different cells of some rows, in the order in which they first appear there."""
+        """The distinct cells of some rows, in the order in which they first appear there."""
         from pandas import unique
 
         return [self.different[place] for place in unique(self.code[rows]).tolist()]
@@ -103,15 +103,15 @@ class Column:
     Parameters
     ----------
     cells : sequence
-        As they are written.
+        The cells as they are in the file.
     holes : (n,) bool
-        Where a cell is missing.
+        Whether each cell is missing.
     numbers : (n,) float64
-        NaN where a cell is missing or no number.
+        NaN where a cell is missing or not a number.
     text : bool
         Whether it holds words, see `of_text`.
     padded : int or None
-        The first row with an integer of three digits or more that begins with 0, as ids do and numbers do not.
+        The first row with an integer of three digits or more and a leading 0, which ids have and numbers do not.
     """
 
     cells: Sequence[Any] | NDArray[Any]
@@ -122,9 +122,9 @@ class Column:
 
     @classmethod
     def of_text(cls, cells: Coded, reading: Reading) -> "Column":
-        """A column of these cells: of numbers if half of the cells, or most of the different ones, are numbers.
+        """A column of these cells: of numbers if half of the cells, or most of the distinct cells, are numbers.
 
-        Cells of nothing but true and false are 1 and 0.
+        If all cells are true or false, they become 1 and 0.
         """
         empty = [reading.is_hole(cell) for cell in cells.different]
         read = [None if hole else reading.number(cell) for cell, hole in zip(cells.different, empty, strict=True)]
@@ -141,31 +141,31 @@ class Column:
         return cls(numbers, np.zeros(len(numbers), np.bool_), numbers, text=False)
 
     def word(self, row: int) -> str:
-        """A cell as text, in Unicode's form NFC: words that differ only in the form are one word."""
+        """A cell as text, in Unicode's form NFC: words that differ only in form are the same word."""
         return normalize("NFC", str(self.cells[row]))
 
     @cached_property
     def coded(self) -> Coded:
-        """All cells as text, as `word` has them."""
+        """All cells as text, in the form that `word` returns."""
         cells = self.cells if isinstance(self.cells, Coded) else Coded.of(self.cells)
         return cells.map(lambda cell: normalize("NFC", str(cell)))
 
     def words(self, rows: NDArray[np.bool_]) -> list[str]:
-        """The different cells of some rows as text, in the order in which they first appear; no missing ones."""
+        """The distinct cells of some rows as text, in the order in which they first appear, without missing ones."""
         return self.coded.among(rows & ~self.holes)
 
     def codes(self, rows: NDArray[np.int64], words: Sequence[str]) -> NDArray[np.float64]:
-        """Places of the cells of some rows in a list of words, see `fkl.data.encoder.codes`."""
+        """Indices of the cells of some rows in a list of words, see `fkl.data.encoder.codes`."""
         return codes(self.coded.different, words)[self.coded.code[rows]]
 
     @property
     def first(self) -> int:
-        """The first row with a cell that is neither missing nor a number; 0 where there is none."""
+        """The first row with a cell that is neither missing nor a number; 0 if no row has one."""
         return int((~self.holes & np.isnan(self.numbers)).argmax())
 
     @property
     def like_number(self) -> int | None:
-        """The first row of a text column that is a number in another notation, if most of its cells are."""
+        """The first row of a text column with a number in another notation, if most of its cells are such numbers."""
         if not self.text:
             return None
         alike = np.array([LIKE_NUMBER.fullmatch(cell) is not None for cell in self.coded.different])[self.coded.code]
@@ -173,7 +173,7 @@ class Column:
         return int(alike.argmax()) if 2 * alike.sum() > len(self.holes) - self.holes.sum() else None
 
     def followed_by(self, other: "Column") -> "Column":
-        """Both, one below the other."""
+        """A column with the other one below this one."""
         both = chain(self.cells, other.cells)
         words = isinstance(self.cells, Coded) and isinstance(other.cells, Coded)
         cells = Coded.of(both) if words else CellsOnDemand(len(self.holes) + len(other.holes), lambda: list(both))
@@ -204,7 +204,7 @@ class Place:
     unit: str
     numbers: Sequence[int] | NDArray[np.int64]
 
-    def __call__(self, row: int) -> str:  # noqa: D102 - as the class says
+    def __call__(self, row: int) -> str:  # noqa: D102 - see the class
         return f"{self.path}, {self.unit} {self.numbers[row]}"
 
 
@@ -222,7 +222,7 @@ class Columns:
         Where a row is, for messages: the file, and the line or the row.
     rows : int
     zeros_left_out : bool
-        Whether a column that is not there is one of zeros, as in LIBSVM's format. The target is then `LABEL`.
+        Whether a missing column is one of zeros, as in LIBSVM's format. The target is then `LABEL`.
     """
 
     path: str
@@ -232,12 +232,12 @@ class Columns:
     zeros_left_out: bool = False
 
     def without(self, names: Collection[str]) -> "Columns":
-        """The same without columns of these names, where there are any."""
+        """A copy without the columns that have these names, if any."""
         kept = {name: column for name, column in self.by_name.items() if name not in names}
         return replace(self, by_name=kept)
 
     def with_zeros(self, names: Iterable[str]) -> "Columns":
-        """The same with columns of zeros of these names, where zeros were omitted."""
+        """A copy with a column of zeros for each of these names that is missing, if the format omits zeros."""
         zeros = Column.of_numbers(np.zeros(self.rows))
         lacking = [name for name in names if name not in self.by_name] if self.zeros_left_out else []
         return replace(self, by_name={**self.by_name, **dict.fromkeys(lacking, zeros)})
@@ -248,7 +248,7 @@ class Columns:
         Raises
         ------
         FklError
-            If it has not the same columns.
+            If its columns are not the same.
         """
         above, below = self.with_zeros(other.by_name), other.with_zeros(self.by_name)
         for one, two in ((above, below), (below, above)):
@@ -265,7 +265,7 @@ class Columns:
 
 
 def _are_words(cells: Sequence[Any], holes: NDArray[np.bool_], numbers: NDArray[np.float64]) -> bool:
-    """Whether neither half of all cells nor most of the different ones are numbers."""
+    """Whether neither half of all cells nor most of the distinct cells are numbers."""
     is_word = ~holes & np.isnan(numbers)
     if 2 * is_word.sum() <= (~holes).sum():
         return False
@@ -274,12 +274,12 @@ def _are_words(cells: Sequence[Any], holes: NDArray[np.bool_], numbers: NDArray[
 
 
 def checked_names(names: Sequence[str], where: str, use: str = "") -> list[str]:
-    """Names of columns in one line each; a column without a name is called by its number, counted from 1.
+    """Names of columns without line breaks; the name of a nameless column is its number, counted from 1.
 
     Raises
     ------
     FklError
-        If one occurs twice; `use` says what to do.
+        If a name occurs twice; `use` says what to do.
     """
     tidy = [" ".join(name.split()) for name in names]  # a name may be quoted over two lines, a message may not
     seen: set[str] = set()
@@ -292,11 +292,11 @@ def checked_names(names: Sequence[str], where: str, use: str = "") -> list[str]:
 
 
 def short(cell: str) -> str:
-    """What a message shows of a cell: the wrong delimiter can make a whole line one."""
+    """A cell as a message shows it, cut because the wrong delimiter can turn a whole line into one cell."""
     return shortened(cell, LETTERS_SHOWN)
 
 
 def listed(names: Sequence[str]) -> str:
-    """What a message shows of all names."""
+    """Names as a message lists them: the first ones, and the number of the others."""
     more = len(names) - NAMES_SHOWN
     return ", ".join(map(short, names[:NAMES_SHOWN])) + (f" and {more} more" if more > 0 else "")

@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 COMMENTS = re.compile(r"(?:sep=.\n)?(?:(?:[ \t]*\n)*[ \t]*#.*(?:\n|\Z))*")
-"""Lines above a table: the sign between cells as Excel is given it, and lines that begin with #."""
+"""Lines above a table: the delimiter in the form that Excel reads, and lines that begin with #."""
 BLANK_LINES = re.compile(r"(?: *\n)*")
 SNIFFED_LINES = 50
 LEAST_ROWS = 2
 EXACT = 2.0**53
-"""Up to here float64 holds every integer."""
+"""Up to this number, float64 holds every integer exactly."""
 NAMES_SHOWN = 4
-"""Names that are shown of a first line that looks like data."""
+"""Number of names that a message shows from a first line that looks like data."""
 PER_CELL = 72
-"""Bytes of memory that a cell takes besides its text."""
+"""Bytes of memory that a cell takes in addition to its text."""
 PER_ROW = 150
-"""Bytes of memory that a row takes besides its cells."""
+"""Bytes of memory that a row takes in addition to its cells."""
 
 
 def read(path: str, raw: bytes, reading: Reading) -> Columns:
-    """Columns of a text file, plain or compressed as its name says.
+    """Columns of a text file, which may be compressed.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def read(path: str, raw: bytes, reading: Reading) -> Columns:
     Raises
     ------
     FklError
-        Names the file, and the line where there is one.
+        The message names the file, and the line if there is one.
     """
     words = own_file.text(path, own_file.unpacked(path, raw), reading.encoding, "dataset.encoding")
     if "\r" in words:
@@ -64,7 +64,7 @@ def read(path: str, raw: bytes, reading: Reading) -> Columns:
     comments, words = words[:end], words[end:]
     sign = DELIMITERS.get(reading.delimiter or "", reading.delimiter) or _sniff_delimiter(words, reading)
     if reading.decimal == "comma" and sign == ",":
-        between = "semicolon, tab, pipe or space between cells, as dataset.decimal=comma needs it"
+        between = "semicolon, tab, pipe or space between cells, which dataset.decimal=comma needs"
         raise FklError(f"{path}: has no {between}")
     count = words.count(sign) + lines_there
     needed += PER_CELL * count + own_file.PER_COLUMN * (words.lstrip().partition("\n")[0].count(sign) + 1)
@@ -78,7 +78,7 @@ def read(path: str, raw: bytes, reading: Reading) -> Columns:
 
 
 def _read_libsvm(path: str, raw: bytes, words: str) -> Columns:
-    """The label, and a column for each index, called by it; `raw` is the file as it lies."""
+    """The label, and a column for each index, which is its name; `raw` is the file, maybe compressed."""
     x, y = libsvm.read(words.encode(), path)
     first = 0 if (x.indices == 0).any() else 1
     needed = np.dtype(np.float64).itemsize * len(y) * x.shape[1]
@@ -96,7 +96,7 @@ def _read_libsvm(path: str, raw: bytes, words: str) -> Columns:
 
 
 def _header_in(comments: str, words: str, sign: str, reading: Reading) -> str:
-    """The last line of comments if it has the names of columns, as numpy writes them."""
+    """The last comment line if it has the names of columns, as in files that numpy writes."""
     _, _, last = comments.rstrip().rpartition("\n")
     rows = [cells for _, cells in islice(_read_records(words, sign), 2)]
     numbers = [any(reading.number(cell) is not None for cell in cells) for cells in rows]
@@ -118,7 +118,7 @@ def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading)
     if header is None:
         header = any(not reading.is_hole(cell) and reading.number(cell) is None for cell in first)
     named_rows = header and width == len(first) + 1  # R leaves out the name of the column with names of rows
-    if not named_rows and (width != len(first) - 1 or first[-1]):  # no sign at the end of the header alone
+    if not named_rows and (width != len(first) - 1 or first[-1]):  # the header alone ends with a delimiter
         width = len(first)
     if header:
         names, use = ["", *first][:width] if named_rows else first[:width], ""
@@ -134,7 +134,7 @@ def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading)
         rows = _read_any(path, chain(head[bool(header) :], records), sign, width, where, reading)
     columns, lines = rows
     count = len(columns[0].cells)
-    if named_rows and not any(columns[-1].cells):  # it was a sign at the end of all lines but the header
+    if named_rows and not any(columns[-1].cells):  # all lines except the header end with a delimiter
         names, columns, named_rows = checked_names(first, path), columns[:-1], False
     nameless = {name for name, called in zip(names, first, strict=False) if header and not called and not named_rows}
     by_name = dict(zip(names, columns, strict=True))
@@ -149,7 +149,7 @@ Rows = tuple[list[Column], Sequence[int]]
 def _read_any(
     path: str, records: Iterable[tuple[int, list[str]]], sign: str, width: int, where: str, reading: Reading
 ) -> Rows:
-    """Columns of records of this width, as the line `where` has it."""
+    """Columns of records that all have this number of cells, that of the line `where`."""
     lines: list[int] = []
     cells: list[list[str]] = [[] for _ in range(width)]
     for line, row in records:
@@ -164,7 +164,7 @@ def _read_any(
 
 
 def _read_plain(words: str, line: int, sign: str, width: int, reading: Reading, header: bool) -> Rows | None:
-    """Columns of a text without quotes or blank lines, by pandas; None for any other text, which it reads otherwise.
+    """Columns of a text without quotes or blank lines, by pandas; None for other texts, which pandas reads differently.
 
     Numbers are those of Python, to the last digit.
     """
@@ -177,7 +177,7 @@ def _read_plain(words: str, line: int, sign: str, width: int, reading: Reading, 
         return None
     while (
         " " in rest and sign + " " in rest
-    ):  # spaces before a cell are nothing, and where they delimit, several are one
+    ):  # spaces before a cell do not count, and several spaces that delimit count as one
         rest = rest.replace(sign + " ", sign)
     rest = rest.replace("\n ", "\n").replace(" \n", "\n").removeprefix(" ") if sign == " " else rest
     text = rest.encode()
@@ -193,7 +193,7 @@ def _read_plain(words: str, line: int, sign: str, width: int, reading: Reading, 
 
 
 def _odd_integers(body: NDArray[np.uint8], is_end: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Places where cells such as 007, -0 and +5 may begin, which pandas reads as 7, 0 and 5."""
+    """Positions where cells such as 007, -0 and +5 may begin, which pandas reads as 7, 0 and 5."""
     one, two, three = (np.append(body[i:], np.zeros(i, np.uint8)) for i in range(3))
     begins = np.append(True, is_end[:-1])
     odd = (one == ord("0")) & (two - ord("0") < 10) & (three - ord("0") < 10)
@@ -204,14 +204,14 @@ def _odd_integers(body: NDArray[np.uint8], is_end: NDArray[np.bool_]) -> NDArray
 
 @dataclass(frozen=True)
 class _Plain:
-    """Rows of text without quotes, all of `width` cells: pandas reads them fast."""
+    """Rows of text without quotes that all have `width` cells, so pandas can read them fast."""
 
     body: bytes
     sign: str
     width: int
 
     def columns(self, reading: Reading, odd: set[int]) -> list[Column]:
-        """All columns; the odd ones are not taken as pandas understands them."""
+        """All columns; pandas does not convert those in `odd` to numbers."""
         from pandas.api.types import is_string_dtype
 
         frame = self._read(na_values=reading.words_missing, decimal=DECIMALS[reading.decimal])
@@ -231,14 +231,14 @@ class _Plain:
         return Column(CellsOnDemand(len(values), partial(self._cells_of, j)), holes, values, text=False)
 
     def _cells(self, columns: Sequence[int]) -> dict[int, Coded]:
-        """Cells of some columns as they are written."""
+        """Cells of some columns as they are in the text."""
         if not columns:
             return {}
         frame = self._read(usecols=list(columns), dtype="str", na_filter=False)
         return {j: _coded(frame[j]) for j in columns}
 
     def _cells_of(self, column: int) -> Coded:
-        """A column's cells; those of all columns once a second column is asked for."""
+        """A column's cells; the second call reads those of all columns."""
         if not self._read_before:
             self._read_before.append(column)
             return self._cells([column])[column]
@@ -278,7 +278,7 @@ def _coded(cells: "Series[Any]") -> Coded:
 
 
 def _refuse_data(path: str, line: int, names: Sequence[str], reading: Reading) -> None:
-    """Refuse names that look like a row: numbers that are not in order, as years and wavelengths are."""
+    """Refuse names that look like a row of data: numbers that are not in order. Years and wavelengths are in order."""
     numbers = [reading.number(name) for name in names if not reading.is_hole(name)]
     found = [number for number in numbers if number is not None]
     steps = np.diff(found)
@@ -291,7 +291,7 @@ def _refuse_data(path: str, line: int, names: Sequence[str], reading: Reading) -
 
 
 def require_rows(path: str, count: int, which: str = "", least: int = LEAST_ROWS) -> None:
-    """Refuse a table of too few rows."""
+    """Raise an error if a table has too few rows."""
     if count < least:
         raise FklError(
             f"{path}: {plural(count, 'row')}{which} where at least {least} {'is' if least == 1 else 'are'} needed"
@@ -299,14 +299,14 @@ def require_rows(path: str, count: int, which: str = "", least: int = LEAST_ROWS
 
 
 def _read_records(words: str, delimiter: str, line: int = 1) -> Iterator[tuple[int, list[str]]]:
-    """Line number, counted from `line`, and cells of every record; blank lines are passed over.
+    """Line number, counted from `line`, and cells of every record; blank lines are skipped.
 
     Raises
     ------
     csv.Error
-        Whose words start with the line.
+        Its message starts with the line.
     """
-    # Spaces at a line's end would be one more cell where spaces delimit, and are nothing elsewhere.
+    # Spaces at a line's end would be one more cell if spaces delimit, and have no meaning otherwise.
     tidy = (line.rstrip(" \n") + "\n" for line in _lines(words))
     reader = csv.reader(tidy, delimiter=delimiter, skipinitialspace=True, strict=True)
     above, line = line, line
@@ -320,7 +320,7 @@ def _read_records(words: str, delimiter: str, line: int = 1) -> Iterator[tuple[i
 
 
 def _lines(words: str) -> Iterator[str]:
-    """Lines, cut off one by one: often only the first are needed."""
+    """Lines one by one, because often only the first are needed."""
     begin = 0
     while begin < len(words):
         end = words.find("\n", begin) + 1 or len(words)
@@ -329,9 +329,9 @@ def _lines(words: str) -> Iterator[str]:
 
 
 def _sniff_delimiter(words: str, reading: Reading) -> str:
-    """The delimiter that cuts most of the first lines as it cuts the very first, then the one that makes most numbers.
+    """The delimiter for which most of the first lines have as many cells as line 1; then that with most numbers.
 
-    A comma where none cuts the first line at all; a comma between cells is not looked for where decimals have one.
+    A comma if no delimiter is in the first line. The comma is not tried if decimals have a comma.
     """
     best, delimiter = (0, 0.0), ","
     for sign in [sign for sign in DELIMITERS.values() if (reading.decimal, sign) != ("comma", ",")]:

@@ -1,4 +1,4 @@
-"""Rows of a data set for a run: all, or a part that another run does not see.
+"""The rows of a data set that a run uses: all, or a part that other runs do not use.
 
 Neighbouring rows are often similar, so parts consist of blocks of `BLOCK` rows.
 """
@@ -54,7 +54,7 @@ def is_judged(rows: str) -> bool:
 
 
 def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Rows of a part.
+    """Whether each row belongs to a part.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ def parts_of_all(rows: object) -> Fraction:
 
 
 def one_in(rows: str, group: NDArray[np.int64], needed: int | NDArray[np.int64]) -> str:
-    """Name of as many blocks as a run needs, drawn at random from a part; the part's own name if it has too few.
+    """Name for as many random blocks of a part as a run needs; the part's own name if it has too few.
 
     Parameters
     ----------
@@ -114,24 +114,24 @@ def one_in(rows: str, group: NDArray[np.int64], needed: int | NDArray[np.int64])
     group : (n,) int64
         Group of each row of the data set, as in `in_part`.
     needed : int or (groups,) int64
-        Number of rows that a run reads, in all or of each group.
+        Number of rows that a run reads, in total or from each group.
     """
     dealt = _dealt(rows) or _Dealt(rows)
-    blocks, size = np.zeros((2, group.max() + 1), np.int64)  # of each group's part: how many, and their least size
+    blocks, size = np.zeros((2, group.max() + 1), np.int64)  # of each group's part: blocks, and their least size
     for one in np.unique(group):
         count = int(np.sum(group == one))
         whole = _blocks(count, dealt.portions)
         blocks[one], size[one] = whole // dealt.portions // 2, count // whole
-    if isinstance(needed, int):  # a share of each group's
+    if isinstance(needed, int):  # a share of it from each group
         needed = np.ceil(needed * blocks * size / max(blocks @ size, 1)).astype(np.int64)
     least = np.where(size > 0, np.minimum(-(-needed // np.maximum(size, 1)), blocks), blocks)
     ratio = np.min(blocks / np.maximum(least, 1), where=least > 0, initial=np.max(blocks))
-    up, down = np.ceil(1e4 * ratio) / 1e4, np.floor(1e4 * ratio) / 1e4  # up: not one block more where it is exact
+    up, down = np.ceil(1e4 * ratio) / 1e4, np.floor(1e4 * ratio) / 1e4  # up: no block too many where exact
     enough = (np.ceil(blocks / up) >= least).all()
     told = f"{up if enough else down:.4f}".rstrip("0").rstrip(".")
     return f"{rows}_one_in_{told}" if down > 1 else rows
 
 
 def _blocks(rows: int, portions: int) -> int:
-    """Number of blocks of a group: equally many in each half of each portion, and of 50 rows or more if possible."""
+    """Number of blocks of a group: the same in each half of each portion, with 50 rows or more each if possible."""
     return max(rows // BLOCK // (2 * portions) * 2 * portions, LEAST_BLOCKS * portions)

@@ -16,7 +16,7 @@ class Diabetes:
     """Disease progression of 442 patients one year after ten measurements.
 
     Efron, Hastie, Johnstone and Tibshirani, "Least angle regression", Annals of Statistics 32 (2004), as
-    bundled with scikit-learn: each feature centred and scaled to a sum of squares of 1.
+    bundled with scikit-learn. Each feature is centred and scaled to a sum of squares of 1.
     """
 
     name: ClassVar[str] = "diabetes"

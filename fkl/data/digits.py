@@ -14,7 +14,7 @@ class Digits:
     """Handwritten digits, 1797 images of 8 x 8 pixels, ten classes.
 
     The test part of E. Alpaydin and C. Kaynak, "Optical recognition of handwritten digits" (UCI, 1998), as bundled with
-    scikit-learn: each feature is a number from 0 to 16.
+    scikit-learn. Each feature is a number from 0 to 16.
     """
 
     name: ClassVar[str] = "digits"

@@ -1,4 +1,4 @@
-"""How a file of the user's own is read, and its cells become numbers; a model keeps both for later rows."""
+"""How a user's file is read and how its cells become numbers; a model keeps both to read new rows."""
 
 import json
 import math
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 DELIMITERS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|", "space": " "}
-"""Signs by the words that a command line accepts for them; where two fit equally well, the earlier one wins."""
+"""Delimiters by their names on a command line; if two fit equally well, the earlier one is used."""
 NO_DELIMITER = '"+-.\r\n\0'
 HOLES = ("na", "nan", "?", "null")
-"""Words of missing cells in text, in any case, unless others are given."""
+"""Words that mark missing cells in text, in upper or lower case, unless the user gives others."""
 DECIMALS = {"point": ".", "comma": ","}
 THOUSANDS = {"comma": ",", "point": r"\.", "space": "[ \u00a0\u202f]", "apostrophe": "['\u2019]"}
 """Patterns of the sign between groups of three digits."""
@@ -32,15 +32,15 @@ SIGNS = re.compile(r"^([+-]?)\s*[$€£¥]\s*|\s*[$€£¥%‰]$")
 LIKE_NUMBER = re.compile(
     r"[+-]?\s*[$€£¥]?\s*[+-]?(\d{1,3}([.,'’ \u00a0\u202f]\d{3})+|\d+)?(?<=\d)([.,]\d*)?([eE][+-]?\d+)?\s*[$€£¥%‰]?"
 )
-"""Cells that would be numbers with other keys, or without a sign."""
+"""Cells that would be numbers with other keys, or without a currency or percent sign."""
 WORDS_SHOWN = 20
 NAME_SHOWN = 60
 """Letters of a column's name in a message."""
 OTHER = "other"
-"""The word that stands for all words that are not in a list, if it is in the list."""
+"""This word in a list represents all words that are not in the list."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 BOOLEANS = {"true": 1.0, "false": 0.0}
-"""Numbers of booleans that are written as text, in small letters; typed files and frames have the same."""
+"""Numbers for booleans in text, in lower case; typed files and frames have the same numbers."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Reading:
     delimiter, header, decimal, thousands, encoding
         As in `fkl.data.table_file.TableFile`.
     hole : sequence of str or None
-        Cells that are missing, besides empty ones; None for `HOLES` in text.
+        Cells that count as missing, in addition to empty ones; None for `HOLES` in text.
     """
 
     delimiter: str | None = None
@@ -63,18 +63,18 @@ class Reading:
     hole: Sequence[Any] | None = None
 
     def __post_init__(self) -> None:
-        allowed = f"one of {', '.join(DELIMITERS)}, a single sign that is no part of a number, or null to find out"
+        allowed = f"one of {', '.join(DELIMITERS)}, a single character that no number contains, or null to detect it"
         require(self.delimiter is None or _is_delimiter(self.delimiter), "delimiter", self.delimiter, allowed)
         require(self.decimal in DECIMALS, "decimal", self.decimal, "point or comma")
         comma = self.decimal == "comma" and self.delimiter in ("comma", ",")
-        require(not comma, "decimal", self.decimal, "point where dataset.delimiter is a comma, too")
+        require(not comma, "decimal", self.decimal, "point, because dataset.delimiter is a comma")
         others = [sign for sign in THOUSANDS if sign != self.decimal]
         require(self.thousands in (None, *others), "thousands", self.thousands, f"{', '.join(others)}, or null")
         known = self.encoding is None or _is_encoding(self.encoding)
-        require(known, "encoding", self.encoding, "one of Python's encodings of text, as latin-1 or cp1252, or null")
+        require(known, "encoding", self.encoding, "one of Python's text encodings, such as latin-1 or cp1252, or null")
         if self.hole is not None:
             fits = all(isinstance(marker, str | int | float | None) for marker in self.hole)
-            require(fits, "hole", self.hole, "a list of words and numbers, as [N/A,-200], or null")
+            require(fits, "hole", self.hole, "a list of words and numbers, such as [N/A,-200], or null")
             words = tuple("null" if marker is None else str(marker).strip() for marker in self.hole)
             object.__setattr__(self, "hole", words)
 
@@ -95,13 +95,13 @@ class Reading:
 
     @cached_property
     def numbers_missing(self) -> frozenset[float]:
-        """Numbers that stand for missing cells, however they are written."""
+        """Numbers that mark missing cells, in any notation."""
         found = (_float(word) for word in self.hole or ())
         return frozenset(number for number in found if number is not None and number == number)
 
     @property
     def words_missing(self) -> list[str]:
-        """Common spellings of words that stand for missing cells, and the empty one."""
+        """Common spellings of words that mark missing cells, and the empty one."""
         words = [word for word in self._words if _float(word) is None or word == "nan"]
         found = [
             spelt for word in words for spelt in (word, word.upper(), word.title(), "NaN" if word == "nan" else word)
@@ -109,15 +109,15 @@ class Reading:
         return ["", *found]
 
     def number(self, cell: str) -> float | None:
-        """The number that a cell of text holds; None where it is no number."""
+        """The number in a cell of text; None if it is not a number."""
         if self.thousands is not None and self._groups.fullmatch(cell):
             cell = re.sub(THOUSANDS[self.thousands], "", cell)
         if self.decimal == "comma":
-            cell = cell.replace(".", "_").replace(",", ".")  # a point is no part of a number here
+            cell = cell.replace(".", "_").replace(",", ".")  # numbers have no points here
         return _float(cell)
 
     def hint(self, cell: str) -> str:
-        """Advice on the key with which a cell would be a number; empty if there is none."""
+        """Advice that names the keys with which a cell would be a number; empty if there are none."""
         read: dict[float, str] = {}
         for decimal in (self.decimal, *DECIMALS):
             for thousands in (self.thousands, None, *THOUSANDS):
@@ -132,7 +132,7 @@ class Reading:
             return ", ".join(f"{keys} reads it as {number:.12g}" for number, keys in read.items())
         bare = SIGNS.sub(r"\1", cell)
         return (
-            "" if bare == cell or not LIKE_NUMBER.fullmatch(bare) else "take the signs next to numbers out of the file"
+            "" if bare == cell or not LIKE_NUMBER.fullmatch(bare) else "remove the signs next to numbers from the file"
         )
 
     @cached_property
@@ -155,7 +155,7 @@ def _float(cell: str) -> float | None:
 
 
 def _is_delimiter(sign: str) -> bool:
-    """Whether cells may be set apart by this sign, or by the one that this word is for."""
+    """Whether a word or a character can be a delimiter."""
     return sign in DELIMITERS or (len(sign) == 1 and not sign.isalnum() and sign not in NO_DELIMITER)
 
 
@@ -163,29 +163,29 @@ def _is_encoding(name: str) -> bool:
     try:
         b"a".decode(name)
     except (LookupError, ValueError) as error:
-        return isinstance(error, UnicodeError)  # such as half a letter: the encoding is known
+        return isinstance(error, UnicodeError)  # such as half a letter: the encoding exists
     return True
 
 
 def days(cell: object, date_format: str) -> float:
-    """Days from 1970-01-01 to a date, hours as fractions of a day; NaN where the cell is no date in this format.
+    """Days from 1970-01-01 to a date, hours as fractions of a day; NaN if the cell is not a date in this format.
 
     A cell that is a date already needs no format.
     """
     try:
-        if isinstance(cell, date):  # as those of pandas are, also its NaT
+        if isinstance(cell, date):  # including dates of pandas, and its NaT
             moment = datetime.fromisoformat(cell.isoformat())
         else:
             moment = datetime.strptime(str(cell).strip(), date_format)
-    except (ValueError, re.error):  # the latter of a format that names a part twice
+    except (ValueError, re.error):  # the latter if a format names a part twice
         return float("nan")
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) / timedelta(days=1)
 
 
 def codes(cells: Iterable[str], words: Sequence[str]) -> NDArray[np.float64]:
-    """Places of cells in a list of words, compared in Unicode's form NFC.
+    """Indices of cells in a list of words, compared in Unicode's form NFC.
 
-    A cell that is not in the list has the place of the word ``other``, or NaN if the list has no such word.
+    A cell that is not in the list has the index of the word ``other``, or NaN if the list has no such word.
     """
     code = {normalize("NFC", word): float(number) for number, word in enumerate(words)}
     other = code.get(OTHER, np.nan)
@@ -201,22 +201,22 @@ class Encoder:
     Parameters
     ----------
     columns : tuple of str
-        Columns that features are made of, in their order.
+        Columns from which features are made, in their order.
     words : mapping of str to tuple of str
-        Words that each column of text was learned with, in the order of their codes.
+        Known words of each column of text, in the order of their codes.
     labels : tuple of str
-        Words of the target in the order of their numbers 0, 1, ...; none where it is a number itself.
+        Words of the target in the order of their numbers 0, 1, ...; empty for a numeric target.
     one_hot : bool
-        A feature a word, which is 1 where the row has it; else a column's words are numbered 0, 1, ... .
+        Whether each word is a feature, 1 in rows with the word; else a column's words are coded 0, 1, ... .
     fill : mapping of str to float
-        What a missing cell of a column becomes, for a column of text the code of a word; where none is given there may
-        be none.
+        Value of a column's missing cells, for a column of text the code of a word; columns without a value must have
+        no missing cells.
     reading : Reading
-        How the file was read, and other rows are.
+        How the file was read; new rows are read in the same way.
     dates : mapping of str to str
         Formats of columns of dates, which become days since 1970-01-01.
     new_words : bool
-        Whether a word that is not in `words` is read, with none of the column's features 1; else it is refused.
+        Whether a row may have a word that is not in `words`, with all of the column's features 0.
     """
 
     columns: tuple[str, ...]
@@ -230,7 +230,7 @@ class Encoder:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """Names of the features that come out."""
+        """Names of the resulting features."""
         names: list[str] = []
         for column in self.columns:
             words = self.words.get(column, ()) if self.one_hot else ()
@@ -238,27 +238,27 @@ class Encoder:
         return tuple(names)
 
     def as_json(self) -> str:
-        """All of it as text, for a file; what most tables do not have is omitted."""
+        """The encoder as text, for a file, without entries that most tables do not have."""
         told = asdict(self) | {"reading": self.reading.as_plain()}
         left_out = [name for name in ("reading", "dates", "new_words") if not told[name]]
         return json.dumps({name: value for name, value in told.items() if name not in left_out})
 
     @classmethod
     def of_json(cls, text: str) -> "Encoder":
-        """What `as_json` wrote."""
+        """The encoder whose text `as_json` wrote."""
         told = json.loads(text)
         words = {column: tuple(words) for column, words in told["words"].items()}
-        reading = told.get("reading", {"decimal": told.get("decimal", "point")})  # older models have the sign alone
+        reading = told.get("reading", {"decimal": told.get("decimal", "point")})  # older models have only the sign
         later = Reading.of_plain(reading), dict(told.get("dates", {})), told.get("new_words", False)
         return cls(tuple(told["columns"]), words, tuple(told["labels"]), told["one_hot"], told["fill"], *later)
 
     def x(self, frame: "DataFrame") -> NDArray[np.float64]:
-        """Features (n, d) of rows, not scaled; columns that are not needed are passed over.
+        """Features (n, d) of rows, not scaled; columns that are not needed are ignored.
 
         Raises
         ------
         fkl.basics.errors.FklError
-            If a column is not there, or a cell is no finite number or no word that was learned with.
+            If a column is missing, or a cell is neither a finite number nor a known word.
         """
         parts = []
         for column, values in self._values(frame).items():
@@ -267,7 +267,7 @@ class Encoder:
             if bad.any():
                 row = int(bad.argmax())
                 more = f" and {len(words) - WORDS_SHOWN} more" if len(words) > WORDS_SHOWN else ""
-                written = f"a date as {self.dates[column]}" if column in self.dates else "a finite number"
+                written = f"a date like {self.dates[column]}" if column in self.dates else "a finite number"
                 allowed = f"one of {', '.join(words[:WORDS_SHOWN])}{more}" if words else written
                 cell = "an empty cell" if frame[column].isna().iloc[row] else in_one_line(frame[column].iloc[row])
                 raise FklError(f"row {row + 1}, column {in_one_line(column)}: {cell} must be {allowed}")
@@ -282,7 +282,7 @@ class Encoder:
         )
 
     def passed_over(self, frame: "DataFrame") -> str:
-        """How many rows have words that were not learned, and the first of them; empty if none has."""
+        """A warning with the number of rows whose words no training row had; empty if no row has one."""
         new = {}
         for name, values in self._values(frame).items():
             words, cells = self.words.get(name, ()), frame[name]
@@ -295,18 +295,18 @@ class Encoder:
         column, rows = next(iter(new.items()))
         row, count = int(rows.argmax()), int(np.logical_or.reduce([*new.values()]).sum())
         cell = f"row {row + 1}, column {in_one_line(column)}: {in_one_line(frame[column].iloc[row])}"
-        means = f"which counts as {OTHER}" if OTHER in self.words[column] else "so none of its features is 1"
+        means = f"which counts as {OTHER}" if OTHER in self.words[column] else "so all its features are 0"
         return f"{plural(count, 'row')} with a word that no training row had, {means}; {cell}"
 
     def readable(self, frame: "DataFrame") -> NDArray[np.bool_]:
-        """Rows (n,) in which `x` can read every cell; raises if a column is not there."""
+        """Rows (n,) in which `x` can read every cell; raises an error if a column is missing."""
         return np.logical_and.reduce([np.isfinite(values) for values in self._values(frame).values()])
 
     def _values(self, frame: "DataFrame") -> dict[str, NDArray[np.float64]]:
         """Numbers or codes by column, NaN for cells that cannot be read."""
         lacking = [column for column in self.columns if column not in frame]
         if lacking:
-            raise FklError(f"no column {in_one_line(lacking[0])}; needed are {in_one_line(', '.join(self.columns))}")
+            raise FklError(f"no column {in_one_line(lacking[0])}; needed: {in_one_line(', '.join(self.columns))}")
         twice = [column for column in self.columns if list(frame.columns).count(column) > 1]
         if twice:
             raise FklError(f"two columns are named {in_one_line(twice[0])}")
@@ -331,11 +331,11 @@ class Encoder:
         return found
 
     def _is_hole(self, cell: object) -> bool:
-        """Whether the user gave a cell for one that is missing."""
+        """Whether a cell is one that the user declared to mark missing values."""
         return self.reading.is_hole(cell) if isinstance(cell, str) else cell in self.reading.numbers_missing
 
     def _number_of_text(self, cell: object) -> object:
-        """A cell whose text, if it is text, is a number as Python writes it."""
+        """The number in a cell of text; other cells are unchanged."""
         if not isinstance(cell, str):
             return cell
         return BOOLEANS.get(cell.strip().lower(), self.reading.number(cell.strip()))
@@ -343,20 +343,20 @@ class Encoder:
 
 @dataclass(frozen=True)
 class Cells:
-    """Rows of a table of the user's own before anything is learned from them.
+    """Rows of a user's table before words and means are taken from training rows.
 
     Parameters
     ----------
     values : (n, c) float64
-        A column of text has the place of each cell's word in `encoder.words`; NaN stands for a mean.
+        A column of text has the index of each cell's word in `encoder.words`; NaN will become a mean.
     y : (n,) float64
         Target.
     number : (n,) int64
         Number of each row in the file.
     encoder : Encoder
-        With all words of all rows, and the values that the user gives for missing cells.
+        Encoder with the words of all rows, and the values that the user gives for missing cells.
     listed : bool
-        Whether these words are the user's list, and not to be learned.
+        Whether these words are the user's list, and not to be taken from training rows.
     means : bool
         Whether missing numbers become the mean of their column.
     """
@@ -373,12 +373,12 @@ class Cells:
         return replace(self, values=self.values[rows], y=self.y[rows], number=self.number[rows])
 
     def learned(self, rows: NDArray[np.bool_], where: str) -> tuple[Encoder, NDArray[np.float64]]:
-        """Words and means of these rows only, and the features (n, d) of all rows that follow.
+        """An encoder with the words and means of these rows only, and the features (n, d) of all rows.
 
         Raises
         ------
         fkl.basics.errors.FklError
-            If a column has no mean there, or a row a word without a code.
+            If a column has no number in these rows, or a row has a word without a code.
         """
         if not self.encoder.words and not self.means:
             return self.encoder, self.values
@@ -397,7 +397,7 @@ class Cells:
                 coded = code[values.astype(np.int64)]
                 if np.isnan(coded).any():
                     word = in_one_line(words[column][int(values[np.isnan(coded).argmax()])])
-                    mend = "text=one_hot gives it no feature, dataset.words lists the words"
+                    mend = "dataset.text=one_hot gives it no feature, dataset.words lists all words"
                     raise FklError(f"{place}: no training row has the word {word!r}; {mend}")
                 if column in fill and np.isfinite(given := float(code[int(fill[column])])):
                     fill[column] = given

@@ -1,7 +1,7 @@
-"""LIBSVM's text format, ``label index:value ...`` a line, and targets of two classes.
+"""LIBSVM's text format, with lines ``label index:value ...``, and targets of two classes.
 
-`read` reads it as scikit-learn does, also with indices in any order. `read_sparse` and `read_dense` read published
-files, and refuse whatever is not as published: blank lines, comments, indices from 0.
+`read` reads it as scikit-learn does, but accepts indices in any order. `read_sparse` and `read_dense` read published
+files, and refuse anything that these do not have: blank lines, comments, indices from 0.
 
 Source of the files and of the format: https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html
 """
@@ -25,7 +25,7 @@ LABEL = "label"
 LINE = re.compile(r"\s*[+-]?[\d.][^\s:#;]*(?:\s+qid:\d+)?(?P<pairs>(?:\s+(?:0|[1-9]\d*):[^\s:#]+)*)\s*(?:#.*)?")
 CLOCK = re.compile(r"\s+([01]?\d|2[0-3]):[0-5]\d")
 LOOKED_AT = 50
-"""Lines by which a text is found to be of this format."""
+"""Number of lines by which the format is recognised."""
 BLOCK = 1 << 24
 """Bytes of text that `read_dense` parses at a time."""
 SHOWN = 60
@@ -38,7 +38,7 @@ def two_classes(labels: NDArray[np.float64], where: str, negative: float, first_
     Parameters
     ----------
     labels : (n,) float64
-        One a line.
+        One per line.
     where : str
         Name of the file, for messages.
     negative : float
@@ -92,7 +92,7 @@ def read(
     where : str
         Its name, for messages.
     features : int or None
-        Number d of features; None for as many as the highest index asks for.
+        Number d of features; None for as many as the highest index requires.
     first : int
         Index of the first feature, 0 or 1.
 
@@ -104,7 +104,7 @@ def read(
     Raises
     ------
     FklError
-        If a line is no sample of d finite features, naming file and line.
+        If a line is not a sample of d finite features; the message names file and line.
     """
     from scipy.sparse import csr_array
 
@@ -131,7 +131,7 @@ def read(
 
 
 def _parse_in_any_order(raw: bytes) -> "tuple[csr_matrix, NDArray[np.float64]] | None":
-    """Samples with indices as they stand there; None where a line is none."""
+    """Samples with the indices of the text; None if a line is not a sample."""
     return _try_parsing(raw, None) or _try_parsing(b"\n".join(map(_in_order, raw.split(b"\n"))), None)
 
 
@@ -147,7 +147,7 @@ def _in_order(line: bytes) -> bytes:
 def read_sparse(
     raw: bytes, where: str, features: int, negative: float = -1.0
 ) -> tuple["csr_array", NDArray[np.float64]]:
-    """Samples of a LIBSVM text as they are stored there.
+    """Samples of a LIBSVM text, with sparse features.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def read_sparse(
     features : int
         Number d of features; the highest index of a file can be lower.
     negative : float
-        Label of the class -1; that of the other is 1.
+        Label of the class -1; the label of the other class is 1.
 
     Returns
     -------
@@ -169,8 +169,8 @@ def read_sparse(
     Raises
     ------
     FklError
-        If a line is no sample of d finite features and one of the two labels, naming file and line, or one of the
-        classes has no sample.
+        If a line is not a sample of d finite features and one of the two labels (the message names file and line), or
+        one of the classes has no sample.
     """
     x, labels = _parse_samples(raw, where, features)
     return x, two_classes(labels, where, negative)
@@ -184,11 +184,11 @@ def read_dense(
     Parameters
     ----------
     pieces : iterable of bytes
-        The file, cut anywhere; no more of it is taken than needed.
+        The file, cut anywhere; it is read only as far as needed.
     where, features, negative
         As in `read_sparse`.
     rows : int
-        How many samples.
+        Number of samples.
 
     Returns
     -------
@@ -199,7 +199,7 @@ def read_dense(
     Raises
     ------
     FklError
-        As `read_sparse`, and if there are fewer samples.
+        The errors of `read_sparse`, and one if there are fewer samples.
     """
     x, labels = np.empty((rows, features)), np.empty(rows)
     done = 0
@@ -233,11 +233,11 @@ def _whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 def _parse_samples(
     raw: bytes, where: str, features: int, first_line: int = 1
 ) -> tuple["csr_array", NDArray[np.float64]]:
-    """Samples and labels, one a line, as they stand there."""
+    """Samples and labels of a text with one sample per line."""
     from scipy.sparse import csr_array
 
     parsed = _try_parsing(raw, features)
-    # The parser passes over empty lines and comments; the published files have none, and lines keep their numbers.
+    # The parser skips empty lines and comments. Published files have none, so line numbers in messages are right.
     if parsed is None or len(parsed[1]) != raw.count(b"\n") + (not raw.endswith(b"\n") and raw != b""):
 
         def fits(lines: bytes, count: int) -> bool:
@@ -258,17 +258,17 @@ def _parse_samples(
 
 
 def _try_parsing(raw: bytes, features: int | None) -> "tuple[csr_matrix, NDArray[np.float64]] | None":
-    """What scikit-learn makes of the text; None where it refuses it. Without `features`, indices stay as they are."""
+    """The text as scikit-learn parses it; None if it fails. Without `features`, indices are unchanged."""
     from sklearn.datasets import load_svmlight_file
 
     try:
         return load_svmlight_file(io.BytesIO(raw), n_features=features, zero_based=features is None)
-    except (ValueError, OverflowError):  # the second for an index beyond all integers
+    except (ValueError, OverflowError):  # the second for an index too large for an integer
         return None
 
 
 def _blame_line(raw: bytes, where: str, fits: Callable[[bytes, int], bool], written: str, first_line: int = 1) -> str:
-    """What is wrong with the first line that holds no sample, found by halving; `fits` takes lines and their number."""
+    """Message about the first line that is not a sample, found by bisection; `fits` takes lines and their number."""
     lines = raw.removesuffix(b"\n").split(b"\n")
     good, bad = 0, len(lines)  # all lines before `good` fit, those before `bad` do not
     while bad - good > 1:

@@ -17,7 +17,7 @@ LARGEST = 1e30
 
 
 def normalise(table: Table, scaling: str = "unit_ball", rows: NDArray[np.bool_] | slice = ALL) -> Table:
-    """Scale the features, and the target to [0, 1]; numbers of classes from words do not change.
+    """Scale the features, and the target to [0, 1]; class numbers that were made from words do not change.
 
     Parameters
     ----------
@@ -26,20 +26,20 @@ def normalise(table: Table, scaling: str = "unit_ball", rows: NDArray[np.bool_] 
     scaling : {"unit_ball", "unit_box", "none"}
         ``unit_ball`` divides all features by the largest row norm, the protocol of POF-MKL and graph-aided OMKL, which
         reproduces their published numbers. ``unit_box`` maps each feature to [0, 1], as described in COKE's paper; a
-        constant one becomes 0. ``none`` does not change features and target.
+        constant feature becomes 0. ``none`` does not change features and target.
     rows : (n,) bool or slice
-        Rows whose ends decide the scale.
+        Rows whose smallest and largest values decide the scale.
 
     Returns
     -------
     Table
-        The scaled table, with its `Scale` after any scaling of the data set itself.
+        The scaled table; its `Scale` includes any scaling of the data set itself.
 
     Raises
     ------
     FklError
-        If a value is not finite, values are too large or too small to be scaled, or too large to be left as they are,
-        all features are 0, or the target is constant; names the file or data set, and row, of those used, and column.
+        If a value is not finite, too large or too small to be scaled, or too large to stay unscaled, all features are
+        0, or the target is constant. The message names file or data set, row (among those used) and column.
     """
     where = table.where
     target, not_finite = ("the target",), "not a finite number"
@@ -67,8 +67,8 @@ def normalise(table: Table, scaling: str = "unit_ball", rows: NDArray[np.bool_] 
         largest = float(np.sqrt(squared_norms.max()))
         if not np.isfinite(largest):
             row = int(np.arange(len(table.y))[rows][squared_norms.argmax()]) + 1
-            raise FklError(f"{where}, row {row}: its features are too large to take their norm")
-        if largest < np.sqrt(np.finfo(np.float64).tiny):  # squares below that have lost digits, or all of them
+            raise FklError(f"{where}, row {row}: its features are so large that their norm overflows")
+        if largest < np.sqrt(np.finfo(np.float64).tiny):  # smaller squares lose digits, or become 0
             raise FklError(f"{where}: all features of all rows are 0, or nearly 0; they cannot be scaled to norm 1")
         x_low, x_unit = np.zeros(table.x.shape[1]), np.full(table.x.shape[1], largest)
     else:
@@ -92,7 +92,7 @@ def normalise(table: Table, scaling: str = "unit_ball", rows: NDArray[np.bool_] 
 
 def _require_extent(extent: float, low: float, high: float, what: str) -> None:
     if not np.isfinite(extent):
-        raise FklError(f"{what} goes from {low} to {high}, which is too far to be scaled to [0, 1]")
+        raise FklError(f"{what} goes from {low} to {high}, a range too large to be scaled to [0, 1]")
 
 
 def _small(values: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -107,7 +107,7 @@ def _require_all(
     where: str,
     wrong: str,
 ) -> None:
-    """Refuse the first value that does not fit."""
+    """Raise an error for the first value that does not fit."""
     for some in blocks(len(values)):
         if not (found := fits(values[some])).all():
             row, column = np.argwhere(~found)[0]

@@ -17,16 +17,16 @@ from fkl.basics.memory import require_memory, shown_bytes
 from fkl.data.store import CHUNK, DAMAGE, OPENERS
 
 NO_TEXT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
-"""Control characters besides tab, line feed and carriage return: of a binary file, or meant for a terminal."""
+"""Control characters except tab, line feed and carriage return, from a binary file or meant for a terminal."""
 TEXT = bytes([*b"\t\n\r", *range(0x20, 0x7F)])
 MARKS = {codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}
-"""Encodings by the mark with which a file begins."""
+"""Encodings by the byte order mark at a file's beginning."""
 ZIP = b"PK\x03\x04"
 PACKED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz"}
 """Suffixes of compressed files by their first bytes."""
 OTHER = "a file of another program; save its table as CSV or Parquet"
 LOOKED_AT = 1 << 16
-"""First bytes by which a file of another kind is found."""
+"""Number of first bytes by which other kinds of files are recognised."""
 KINDS = {
     re.compile(
         rb"\xd0\xcf\x11\xe0"
@@ -34,7 +34,7 @@ KINDS = {
     re.compile(rb"\x1f\x8b|BZh\d1AY|\xfd7zXZ"): "compressed twice; unpack it once",
     re.compile(
         rb"PAR1|ARROW1|\x93NUMPY"
-    ): "a Parquet, Feather or numpy file; end its name in .parquet, .feather or .npz",
+    ): "a Parquet, Feather or numpy file; give it a name that ends in .parquet, .feather or .npz",
     re.compile(rb"\x89HDF|MATLAB [57]\."): "a MATLAB or HDF5 file; save its table as CSV or npz",
     re.compile(rb"7z\xbc\xaf|Rar!"): "an archive; unpack the table and give its path",
     re.compile(rb".{257}ustar", re.DOTALL): "a tar archive; unpack the table and give its path",
@@ -46,22 +46,22 @@ KINDS = {
     re.compile(rb"\s*(?:<!doctype|<html|<\?xml)", re.IGNORECASE): "a web page or XML; download the file itself",
     re.compile(rb"\s*(?:\{\s*\"|\[\s*\{)"): "JSON; save it as CSV, as pandas.read_json(path).to_csv does",
 }
-"""What a file is that is no table of text, and what to do, by its first bytes."""
+"""Kinds of files that are not text tables, with advice, by their first bytes."""
 OFFICE = {
     "xl/workbook.xml": "an Excel workbook; give it a name that ends in .xlsx, or save its sheet as CSV",
     "xl/workbook.bin": "an Excel workbook; save its sheet as CSV",
     "content.xml": "a spreadsheet; save its sheet as CSV",
 }
-"""What a zip archive is that has this file."""
+"""Kinds of zip archives, by a file in them."""
 TABLES = frozenset({".csv", ".tsv", ".tab", ".data", ".dat"})
 """Suffixes by which a table is found among other files in a zip archive."""
 PER_BYTE = 6
 """Bytes of memory that a byte of text takes while it is decoded and cut into lines."""
 FILES_SHOWN = 10
 PER_COLUMN = 1000
-"""Bytes of memory that a column takes besides its cells."""
+"""Bytes of memory that a column takes in addition to its cells."""
 ROOM, LEAST_ROOM = 512, 2**29
-"""A file may take this many times its size in memory, and any file this many bytes: then it is cut into cells soon."""
+"""In memory, a file may take this many times its size, and even a small file this many bytes."""
 LOWER = "the number of its rows or columns"
 
 
@@ -74,11 +74,11 @@ def read(path: str) -> bytes:
         If there is no such file, it is a folder, a pipe or a device, it cannot be read, or is too large.
     """
     try:
-        require(Path(path).is_file(), "path", path, "an existing file, no folder, pipe or device")
+        require(Path(path).is_file(), "path", path, "an existing file, not a folder, pipe or device")
         with Path(path).open("rb") as stream:
             size = os.fstat(stream.fileno()).st_size
             require_memory(PER_BYTE * size, f"{path}, {shown_bytes(size)} of text", LOWER)
-            return stream.read(size)  # no more: files of the kernel may have no end, or block
+            return stream.read(size)  # and no more: files such as those in /proc may have no end, or block
     except OSError as error:
         raise FklError(f"{in_one_line(path)}: cannot be read ({error.strerror})") from None
 
@@ -89,22 +89,22 @@ def room(size: int) -> int:
 
 
 def require_room(path: str, raw: bytes, needed: int, what: str) -> None:
-    """Refuse cells that take more memory than there is, or than a file of this size should take."""
+    """Refuse cells that take more memory than is available, or than a file of this size should take."""
     if needed > room(len(raw)):
         raise FklError(
             f"{path}: {what} would take {shown_bytes(needed)} of memory, which is too much for a file of "
-            f"{shown_bytes(len(raw))}; if that is meant, unpack the file, or write it without compression"
+            f"{shown_bytes(len(raw))}; if this is intended, unpack the file, or write it without compression"
         )
     require_memory(needed, f"{path}, {what}", LOWER)
 
 
 def unpacked(path: str, raw: bytes) -> bytes:
-    """Content of a text file, decompressed as its suffix or else its first bytes say, or a zip archive's only table.
+    """Content of a text file, decompressed according to its suffix or first bytes, or of a zip archive's only table.
 
     Raises
     ------
     FklError
-        If it is no text, is damaged, or longer than memory can hold or than a file of its size should be.
+        If it is not text, is damaged, or is longer than fits in memory or than a file of its size should be.
     """
     marked = next((suffix for mark, suffix in PACKED.items() if raw.startswith(mark)), "")
     unpack = OPENERS.get(Path(path).suffix.lower(), OPENERS.get(marked))
@@ -160,12 +160,12 @@ def text(path: str, raw: bytes, encoding: str | None = None, key: str = "") -> s
     encoding : str or None
         None for UTF-8, and for UTF-16 or UTF-32 with its byte order mark.
     key : str
-        The key that gives the encoding, if there is one.
+        The key that sets the encoding, if there is one.
 
     Raises
     ------
     FklError
-        If it has another encoding, or holds control characters; names the line.
+        If it has another encoding or contains control characters; the message names the line.
     """
     marked = next((name for mark, name in MARKS.items() if raw.startswith(mark)), "utf-8-sig")
     try:
@@ -178,7 +178,7 @@ def text(path: str, raw: bytes, encoding: str | None = None, key: str = "") -> s
         raise FklError(f"{path}, line {line}: {wrong}{f'; {others} may read it' * bool(key)}") from None
     words = words.removeprefix("\ufeff")
     if words.isascii() and not words.encode().translate(None, TEXT):
-        return words  # of long texts the search takes as long as reading them
+        return words  # in a long text, the search would take as long as reading it
     if found := NO_TEXT.search(words):
         line = words.count("\n", 0, found.start()) + 1
         use = f"; {key}=utf-16-{'be' if words[0] == found[0] else 'le'} may read it" * (found[0] == "\0" and bool(key))
@@ -188,7 +188,7 @@ def text(path: str, raw: bytes, encoding: str | None = None, key: str = "") -> s
 
 @dataclass(frozen=True)
 class OfAFile(Keys):
-    """The user's own text file; base class of choices whose numbers follow from it."""
+    """A user's text file; base class of choices whose numbers depend on one."""
 
     path: str = key(GIVEN, "The file; it is read once.")
 

@@ -1,4 +1,4 @@
-"""Tables of the user's own as they were read, kept in the cache: the runs of a sweep or a study read a file once."""
+"""Parsed copies of the user's tables in the cache, so the runs of a sweep or study parse a file only once."""
 
 import hashlib
 import json
@@ -18,13 +18,13 @@ from fkl.data.encoder import Reading
 
 NAME = re.compile(r"[0-9a-f]{32}\.npz")
 LEAST, MOST = 1 << 20, 1 << 30
-"""Bytes of a file that is worth keeping, and of a table that the cache has room for."""
+"""Minimum bytes of a file that is worth caching, and maximum bytes of a cached table."""
 READER = ("columns", "csv_file", "encoder", "libsvm", "own_file", "reading", "typed_file", "parsed_tables")
-"""Modules on which the outcome depends."""
+"""Modules on which the parsed table depends."""
 
 
 def read(path: str, digest: str, reading: Reading, parse: Callable[[], Columns], folder: Path) -> Columns:
-    """The columns of a file, from the cache where they are in it.
+    """The columns of a file, from the cache if it has them.
 
     Parameters
     ----------
@@ -32,11 +32,11 @@ def read(path: str, digest: str, reading: Reading, parse: Callable[[], Columns],
     digest : str
         SHA-256 of the file.
     reading : Reading
-        How it is read.
+        How the file is read.
     parse : callable
-        Reads it.
+        Function that parses the file.
     folder : Path
-        Where tables are kept.
+        Folder of the cached tables.
     """
     key = digest, Path(path).suffix.lower(), sorted(reading.as_plain().items()), _reader()
     file = folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.npz"
@@ -51,7 +51,7 @@ def read(path: str, digest: str, reading: Reading, parse: Callable[[], Columns],
 
 
 def kept(folder: Path) -> Iterator[Path]:
-    """Files of all tables that are kept."""
+    """Files of all cached tables."""
     if folder.is_dir():
         yield from sorted(file for file in folder.iterdir() if NAME.fullmatch(file.name) and file.is_file())
 
@@ -90,7 +90,7 @@ def _packed(columns: Columns) -> dict[str, NDArray[Any]]:
 
 
 def _unpacked(path: str, arrays: dict[str, NDArray[Any]], parse: Callable[[], Columns]) -> Columns:
-    """Columns of a file at this path; cells of numbers, which messages alone show, are read when they are asked for."""
+    """Columns of a file at this path. Texts of numeric cells, which only messages show, are read when needed."""
     about, unit, lines, rows, zeros_left_out = json.loads(arrays["about"].tobytes())
     codes = iter(arrays["codes"])
     holes_of = np.unpackbits(arrays["holes"], axis=1, count=rows).view(np.bool_)

@@ -1,4 +1,4 @@
-"""Partitions: the row of each client in each round."""
+"""Partitions: which row each client has in each round."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ class Partition(Keys):
     """Base class of all partitions; a subclass assigns rows to clients in `dealt`."""
 
     def split(self, table: Table, rng: np.random.Generator) -> Problem:
-        """Assign the rows of a table.
+        """Assign the rows of a table to clients.
 
         Returns
         -------
@@ -36,7 +36,7 @@ class Partition(Keys):
         """
         if not isinstance(table.x, np.ndarray):
             raise FklError(
-                f"partition: the features of {table.where} are stored sparse, as partition=vertical takes only"
+                f"partition: the features of {table.where} are stored sparse, which only partition=vertical accepts"
             )
         rows, present = self.dealt(table, rng)
         site = memory.zeros(len(rows), np.int64)
@@ -78,8 +78,8 @@ class Partition(Keys):
 class EqualShares(Partition):
     """Base class of partitions with equally many rows per client; a subclass selects them in `rows`."""
 
-    clients: int = key(20, "K.", least=1)
-    rounds: int | None = key(500, "T; K T rows are used. None for an equal share of all rows per client.", least=1)
+    clients: int = key(20, "Number K of clients.", least=1)
+    rounds: int | None = key(500, "Rounds T; K T rows are used. None for an equal share of all rows each.", least=1)
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
         """The rows that `rows` chooses; all are used."""
@@ -128,9 +128,9 @@ class BySite(Partition):
     a site's first rows go to its own clients in turn, the next ones to the clients of the other sites in turn.
     """
 
-    clients_per_site: int = key(6, "K is this times the number of sites.", least=1)
-    own: int = key(350, "T = own + other * (sites - 1).", least=1)
-    other: int = key(50, "T = own + other * (sites - 1).", least=0)
+    clients_per_site: int = key(6, "Clients of each site; K is this times the number of sites.", least=1)
+    own: int = key(350, "Rows of a client from its own site; T = own + other * (sites - 1).", least=1)
+    other: int = key(50, "Rows of a client from each other site; T = own + other * (sites - 1).", least=0)
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
         """Clients of the first site first; all present."""
@@ -167,7 +167,7 @@ class Sites(Partition):
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
         """The number of rounds is the number of rows of the largest site; `rng` is not used.
 
-        A site without rows, as in a part of them, is no client.
+        A site without rows, for example in a part of the rows, is not a client.
         """
         counts = np.bincount(table.site)
         counts = counts[counts > 0]
@@ -222,12 +222,12 @@ class Dirichlet(EqualShares):
 
 @dataclass(frozen=True)
 class ByTarget(EqualShares):
-    """Clients with targets nearer to the middle of their range for later clients.
+    """Clients whose targets are nearer to the middle of the range, the later the client.
 
-    The K T rows are drawn at random. A part of them is assigned at random, equally many to each client; the others by
-    the distance of their target from the middle of its range, the farthest to the first client. With targets in [-1, 1]
-    it is the partition of the published numbers of DeKRR-DDRF (Yang et al., IEEE TNNLS 2024), whose code uses the
-    distance |y|.
+    The K T rows are drawn at random. A part of them is assigned at random, equally many to each client. The others are
+    assigned by the distance of their target from the middle of its range, the farthest to the first client. With
+    targets in [-1, 1] it is the partition of the published numbers of DeKRR-DDRF (Yang et al., IEEE TNNLS 2024), whose
+    code uses the distance |y|.
     """
 
     clients: int = 10
@@ -254,8 +254,8 @@ class QuantitySkew(Partition):
     whose rows are used up is absent from then on.
     """
 
-    clients: int = key(20, "K.", least=1)
-    rounds: int = key(500, "T, and the rows of the largest client.", least=1)
+    clients: int = key(20, "Number K of clients.", least=1)
+    rounds: int = key(500, "Rounds T, and rows of the largest client.", least=1)
     alpha: float = key(
         2.0,
         "Concentration: near 0 few clients have nearly all rows, far above 1 all have about `rounds`.",
@@ -279,7 +279,7 @@ class QuantitySkew(Partition):
 
 
 def _one_after_another(order: NDArray[np.int64], counts: NDArray[np.int64], rounds: int) -> Dealt:
-    """Give each client the next `counts` rows of this order; a client is absent once its rows are used up."""
+    """Assign each client the next `counts` rows of this order; a client is absent once its rows are used up."""
     present = np.arange(rounds) < counts[:, None]
     rows = np.zeros(present.shape, dtype=np.int64)
     rows[present] = order

@@ -1,4 +1,4 @@
-"""Results of data sets and partitions for the rest of fkl."""
+"""Tables of data sets, and the samples of clients that partitions make from them."""
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -19,7 +19,7 @@ MOST_CLASSES = 100
 
 @dataclass(frozen=True)
 class Scale:
-    """One map of every feature and one of the target, ``(raw - low) / unit``; by default nothing changes.
+    """A linear map of every feature and of the target, ``(raw - low) / unit``; the default changes nothing.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class Scale:
         return raw
 
     def after(self, first: "Scale") -> "Scale":
-        """Both scalings in one, the other before this."""
+        """Both scalings as one; the other one is applied first."""
         return Scale(
             first.x_low + first.x_unit * self.x_low,
             first.x_unit * self.x_unit,
@@ -60,7 +60,7 @@ class Scale:
         )
 
     def to_signs(self, low: float, high: float) -> "Scale":
-        """The same with a target of -1 and 1 instead of these two values."""
+        """The same scaling, followed by one that maps these two values of the target to -1 and 1."""
         return Scale(y_low=(low + high) / 2, y_unit=(high - low) / 2).after(self)
 
 
@@ -70,11 +70,11 @@ class Incomplete(NamedTuple):
     Parameters
     ----------
     rows, of : int
-        How many, of how many.
+        Number of dropped rows, and of all rows.
     column : str
-        The column that misses most of these cells.
+        The column with most of the missing cells.
     always : bool
-        Whether it misses them in all of these rows.
+        Whether its cell is missing in all dropped rows.
     """
 
     rows: int = 0
@@ -83,7 +83,7 @@ class Incomplete(NamedTuple):
     always: bool = False
 
     def __str__(self) -> str:
-        return f"{self.rows} of {plural(self.of, 'row')} dropped, {'all' if self.always else 'most'} for {self.column}"
+        return f"{self.rows} of {plural(self.of, 'row')} dropped, {'all' if self.always else 'most'} lack {self.column}"
 
 
 COMPLETE = Incomplete()
@@ -118,7 +118,7 @@ class Table:
     incomplete : Incomplete
         Rows that were dropped before.
     cells : Cells or None
-        What x and y are made of, if they follow from the rows that are learned from; None if they are as published.
+        Source of x and y if they depend on the training rows; None if they are as published.
     """
 
     x: NDArray[np.float64]
@@ -166,7 +166,7 @@ class Table:
         )
 
     def learned_from(self, rows: NDArray[np.bool_]) -> "Table":
-        """The same, not scaled, with words and means of these rows (n,) only; unchanged if there are no `cells`."""
+        """An unscaled copy with the words and means of these rows (n,) only; the table itself if `cells` is None."""
         if self.cells is None:
             return self
         encoder, x = self.cells.learned(rows, self.where)
@@ -179,7 +179,7 @@ class OfClients:
 
     @cached_property
     def together(self: Any) -> NDArray[np.int64]:
-        """How many clients are present in each round, (T,)."""
+        """Number of clients present in each round, (T,)."""
         return np.sum(self.present, axis=1, dtype=np.int64)
 
     def reached(self: Any, rounds: slice) -> NDArray[np.bool_]:
@@ -205,13 +205,13 @@ class Problem(OfClients):
     tested : (T, K) bool or None
         Test samples of the data set itself.
     scale : Scale
-        What turned raw numbers into these x and y.
+        Scaling that made x and y from raw numbers.
     encoder : Encoder or None
-        What turned a table's cells into raw numbers; None where the data set is not of a data set's table.
+        As in `Table`: from a table's cells to raw numbers.
     expected : (T, K) float64 or None
         As in `Table`: the best prediction that is possible.
     sampled : (T, K) bool or None
-        Where there are samples, those of rounds in which a client does not take part, too; None where it always does.
+        Entries with samples, including rounds in which a client does not take part; None if all always take part.
     row : (T, K) int64 or None
         As in `Table`.
     incomplete : Incomplete
@@ -255,7 +255,7 @@ class Problem(OfClients):
         return self.x[t], self.y[t], self.present[t] / max(int(self.together[t]), 1)
 
     def thinned(self, present: NDArray[np.bool_]) -> "Problem":
-        """The same with only these clients (T, K) taking part; what is fitted in hindsight sees all samples."""
+        """A copy in which only these clients (T, K) take part; predictors fitted in hindsight still see all samples."""
         return replace(self, present=present, sampled=self.everywhere)
 
     @property
@@ -268,7 +268,7 @@ class Problem(OfClients):
         return self.x[rounds, 0], self.y[rounds, 0]
 
     def of_client(self, k: int) -> "Problem":
-        """The stream of client k, as its own only."""
+        """A problem with the stream of client k only."""
         return self.of_clients(slice(k, k + 1))
 
     def of_clients(self, which: slice) -> "Problem":
@@ -291,7 +291,7 @@ class Problem(OfClients):
         return replace(self, x=x, y=y, scale=table.scale, encoder=table.encoder)
 
     def until(self, rounds: int) -> "Problem":
-        """The same without the rounds after this number."""
+        """A copy with only the first `rounds` rounds."""
         names = ("x", "y", "present", "tested", "expected", "sampled", "row")
         return replace(self, **{name: array[:rounds] for name in names if (array := getattr(self, name)) is not None})
 
@@ -308,7 +308,7 @@ class Problem(OfClients):
         return replace(self, y=signs, expected=None, scale=self.scale.to_signs(*values))
 
     def testing_last(self, share: float) -> "Problem":
-        """The same with the last samples of each client set apart to be tested on, this share of them, rounded."""
+        """A copy in which the last samples of each client, this share of them (rounded), are test samples."""
         count = self.present.sum(axis=0)
         after = count - np.cumsum(self.present, axis=0)
         return replace(self, tested=self.present & (after < np.rint(share * count)))
@@ -332,7 +332,7 @@ class Batch(OfClients):
     client : (n,) int64
         Owner of each sample, ascending.
     training : (n,) bool
-        False for a sample that is only tested on.
+        False for a test sample.
     rounds : int
         Iterations of the method.
     loss : {"square", "logistic", "one_vs_rest", "softmax"}
@@ -340,7 +340,7 @@ class Batch(OfClients):
     site, site_names, rows_left_out, scale, encoder
         As in `Problem`.
     taking_part : (T, K) bool, or None
-        Whether a client takes part in a round; None for all in all.
+        Whether a client takes part in a round; None if all clients take part in all rounds.
     row : (n,) int64 or None
         As in `Table`.
     incomplete : Incomplete
@@ -389,7 +389,7 @@ class Batch(OfClients):
         here = problem.present.T
         client = np.repeat(np.arange(problem.clients), here.sum(axis=1))
         apart = None if problem.tested is None else problem.tested.T[here]
-        # Place of each sample in a random order of its client's samples, those set apart before the others
+        # Place of each sample in a random order of its client's samples, the data set's test samples before the others
         behind = np.zeros(len(client), np.bool_) if apart is None else ~apart
         order = np.lexsort((rng.random(len(client)), behind, client))
         rank = np.empty(len(client), np.int64)
@@ -417,11 +417,11 @@ class Batch(OfClients):
         )
         fewest = int(np.bincount(batch.client[batch.training], minlength=batch.clients).min())
         if fewest == 0:
-            raise FklError("partition: a client has no sample to learn from: fewer clients or a smaller test_share")
+            raise FklError("partition: a client has no training sample: choose fewer clients or a smaller test_share")
         return batch
 
     def of_two_classes(self) -> "Batch":
-        """The same for the logistic loss, with labels -1 and 1 for the lower and the higher value of the target.
+        """A copy for the logistic loss, with labels -1 and 1 for the lower and the higher value of the target.
 
         Raises
         ------
@@ -433,7 +433,7 @@ class Batch(OfClients):
         return replace(self, y=signs, loss="logistic", scale=self.scale.to_signs(*values))
 
     def of_classes(self, loss: str, fewest: int) -> "Batch":
-        """The same for a loss of C classes, with targets -(C - 1), -(C - 3), ..., C - 1 in the order of the values.
+        """A copy for a loss of C classes, with targets -(C - 1), -(C - 3), ..., C - 1 in the order of the values.
 
         Raises
         ------
@@ -466,11 +466,11 @@ class Batch(OfClients):
         return self.taking_part[: self.rounds]
 
     def thinned(self, present: NDArray[np.bool_]) -> "Batch":
-        """The same with only these clients (T, K) taking part."""
+        """A copy in which only these clients (T, K) take part."""
         return replace(self, taking_part=present)
 
     def of_client(self, k: int) -> "Batch":
-        """The samples of client k, as its own only."""
+        """A batch with the samples of client k only."""
         mine = self.client == k
         names = ("x", "y", "training", "row")
         arrays = {name: array[mine] for name in names if (array := getattr(self, name)) is not None}
@@ -495,7 +495,7 @@ class PerReplicate:
     Parameters
     ----------
     batches : tuple of Batch
-        Of as many clients and rounds each.
+        One for each replicate, all with the same numbers of clients and rounds.
     """
 
     batches: tuple[Batch, ...]

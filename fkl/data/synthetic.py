@@ -36,8 +36,8 @@ class Synthetic(Keys):
     shape: ClassVar[str] = "rows x dimension"
 
     rows: int = key(10000, "Rows of all sites together, as equal as possible, site after site.", least=2, most=MAX_ROWS)
-    dimension: int = key(5, "Features d, and terms of the sum.", least=1, most=10000)
-    centres: int = key(50, "Features d, and terms of the sum.", least=1, most=10000)
+    dimension: int = key(5, "Number d of features.", least=1, most=10000)
+    centres: int = key(50, "Number of terms of the sum.", least=1, most=10000)
     bandwidth: float = key(5.0, "Standard deviation of the kernel.", least=9.999999999999999e-31, most=MOST)
     noise_variance: float = key(0.1, "Variance of the normal noise on y.", least=0, most=MOST)
     sites: int = key(1, "Number of sites; their x have different means.", least=1, must="an integer from 1 to the rows")
@@ -55,7 +55,7 @@ class Synthetic(Keys):
         Returns
         -------
         Table
-            x of shape (rows, dimension). Besides x, y and site only a chunk of rows is held in memory at a time.
+            x of shape (rows, dimension). Only x, y, site and one chunk of rows are in memory at a time.
         """
         rows, sites = self.rows, self.sites
         needed = 8 * rows * (self.dimension + 2)

@@ -1,4 +1,4 @@
-"""A table of the user's own: CSV, Parquet, Feather or npz."""
+"""A user's table: CSV, Parquet, Feather, npz or an Excel workbook."""
 
 import hashlib
 import json
@@ -30,13 +30,13 @@ from fkl.screen.messages import note
 
 INTEGER = re.compile(r"[+-]?\d+")
 PER_FEATURE = 10
-"""Bytes of memory that a row's feature of a word takes."""
+"""Bytes of memory that one feature of a word takes in one row."""
 LONGEST_NAME = 60
 MANY_ROWS = 10
-"""From so many rows on, a different word in each is no chance."""
+"""With at least this many rows, a different word in each row is no coincidence."""
 WHOLE_DAY = "%Y-%m-%d"
 ROWS_LOOKED_AT = 50
-"""Rows by which a column is found to be one of dates."""
+"""Number of rows by which a column of dates is recognised."""
 PATTERN = re.compile(r"[*?[]")
 MIDNIGHT = " 00:00:00"
 """End of a typed date that has no time of the day, which may be in another column."""
@@ -45,15 +45,15 @@ TEXTS = ("refuse", "drop", "code", "one_hot")
 
 @dataclass(frozen=True)
 class TableFile(Keys):
-    """A file with one row a sample: text, plain or compressed (.xz, .gz, .bz2), or .parquet, .feather, .npz.
+    """A file with one row per sample: text, plain or compressed (.xz, .gz, .bz2), or .parquet, .feather, .npz.
 
-    All columns but those that are named here are features. A column is one of numbers if half of its cells, or most of
-    its different ones, are numbers; its other cells are refused. Integers of three digits or more that begin with 0
-    make it a column of words, as ids are. A column of nothing but true and false, in any case, holds the numbers 1 and
-    0. Words that differ only in Unicode's form, NFC or NFD, are one word. A column without a name is called by its
-    number, or dropped if all its cells are empty. Text in LIBSVM's format has a column for each index, called by it,
-    where an index that a file does not have is one of zeros. An npz holds arrays: of one axis a column each; one of
-    two axes named x is columns x1, x2, ...
+    All columns that no key names are features. A column is numeric if half of its cells, or most of its distinct
+    cells, are numbers; its other cells are refused. A column with integers of three digits or more and a leading 0,
+    such as ids, holds words. A column of only true and false, in upper or lower case, holds the numbers 1 and 0. Words
+    that differ only in Unicode's form, NFC or NFD, are the same word. The name of a nameless column is its number; it
+    is dropped if all its cells are empty. Text in LIBSVM's format has a column for each index, which is its name; an
+    index that a file lacks is a column of zeros. In an npz, an array with one axis is a column, and an array x with
+    two axes is the columns x1, x2, ...
     """
 
     title: ClassVar[str] = "a table of your own: dataset.path=FILE dataset.target=COLUMN"
@@ -63,9 +63,9 @@ class TableFile(Keys):
 
     path: str = key(
         "",
-        "The file, or a pattern of several files, as ``sites/*.csv``. Each file of a pattern is a site, named as "
-        "the file is without its ending; files are sorted by name. All have the same columns, and the first file "
-        "has their order.",
+        "The file, or a pattern of several files, such as ``sites/*.csv``. Each file of a pattern is a site, named "
+        "after the file without its suffix; files are sorted by name. All must have the same columns; the first "
+        "file sets their order.",
     )
     target: str = key(
         "",
@@ -74,92 +74,92 @@ class TableFile(Keys):
     )
     site: str | None = key(
         None,
-        "Column that says where a row comes from: clients of partition=sites. Not a feature.",
+        "Column with the site of each row; sites are the clients of partition=sites. Not a feature.",
         must="a column other than the target, or null",
     )
     time: Any = key(
         None,
-        "Column of numbers or dates that says when a row comes, or several that do together, as [date, hour]; "
-        "rows are used in this order, else in the file's. Not a feature.",
+        "Column of numbers or dates with the time of each row, or several columns that give it together, such as "
+        "[date, hour]. Rows are used in this order, otherwise in the file's. Not a feature.",
         must="the name of a column, a list of several, or null",
     )
     test_path: str | None = key(
-        None, "A second file of the same columns, whose rows are tested on and never learned from."
+        None, "A second file with the same columns; its rows are test rows and never used for training."
     )
     delimiter: str | None = key(
         None,
-        "Sign between cells of text, or comma, semicolon, tab, pipe or space; None to find out which of these "
+        "Delimiter in text: a character, or comma, semicolon, tab, pipe or space; None to detect which of these "
         "five. Several spaces count as one.",
     )
     header: bool | None = key(
         None,
-        "Whether the first line of text holds names; None to find out: it does unless all its cells are numbers "
-        "or missing.",
+        "Whether the first line of text has names; None to detect it: it has names unless all its cells are "
+        "numbers or missing.",
     )
     decimal: str = key(
         "point",
-        "How text writes decimals. ``comma`` needs another sign between cells, and takes no number with a point.",
+        "Decimal sign in text. ``comma`` needs another delimiter, and refuses numbers with a point.",
         among=DECIMALS,
     )
     thousands: str | None = key(
         None, "Sign between groups of three digits, as in 6,733,000; None for no such sign.", among=THOUSANDS
     )
     encoding: str | None = key(
-        None, "Encoding of text, as ``latin-1``; None for UTF-8, and for UTF-16 with its byte order mark."
+        None, "Encoding of text, such as ``latin-1``; None for UTF-8, and for UTF-16 with its byte order mark."
     )
     hole: list[Any] | None = key(
         None,
-        "Words and numbers that stand for missing cells, besides empty ones; None for NA, NaN, ? and null, in text "
-        "only. A list replaces these: with ``[]`` NA is a word. A number stands for all ways to write it.",
+        "Words and numbers that mark missing cells, in addition to empty ones; None for NA, NaN, ? and null, in "
+        "text only. A list replaces these: with ``[]``, NA is a word. A number matches all ways to write it.",
     )
     date_format: Any = key(
         None,
-        "How dates are written, in Python's codes, as ``%d.%m.%Y``, or by column its format. A feature of dates "
-        "becomes days since 1970-01-01, hours as fractions of a day; a month, ``%Y-%m``, is its first day. One "
-        "format is for all columns of text whose first cells are mostly such dates. Dates of `time` are then "
-        "written so, too, several columns with a space between them; else as 2024-01-31 or 2024-01-31 12:30. "
-        "Dates that a Parquet or Feather file or an Excel workbook knows to be dates need no format.",
+        "Format of dates in Python's codes, such as ``%d.%m.%Y``, or a format for each column. A feature of dates "
+        "becomes days since 1970-01-01, with hours as fractions of a day; a month, ``%Y-%m``, is its first day. A "
+        "single format applies to all text columns whose first cells are mostly such dates, and to `time`, whose "
+        "columns are joined by spaces. Without a format, `time` is written as 2024-01-31 or 2024-01-31 12:30. "
+        "Dates that have a date type in a Parquet file, a Feather file or an Excel workbook need no format.",
     )
     drop: list[str] | None = key(None, "Columns to drop. They need not be in every file.")
     missing: str = key(
         "refuse",
-        "What becomes of rows with missing cells: an error, dropped, or the mean of the column's training rows "
-        "put in. A missing target, site or time is never made up: ``mean`` leaves its row out.",
+        "Treatment of rows with missing cells: an error, dropping them, or filling in the mean of the column's "
+        "training rows. A missing target, site or time is never filled in: ``mean`` drops its row.",
         among=("refuse", "drop", "mean"),
     )
     fill: dict[str, Any] | None = key(
         None,
         "By column, a value for its missing cells: a number, days for a date, or for a column of text a word. "
-        "`missing` is about all others.",
+        "`missing` treats all other columns.",
     )
     text: str = key(
         "refuse",
-        "What becomes of feature columns of text: an error, dropped, their words coded 0, 1, ... in the order in "
-        "which they first appear in training rows, or a feature for each word, 1 where a row has it.",
+        "Treatment of feature columns of text: an error, dropping them, coding their words as 0, 1, ... in the order "
+        "of first appearance in training rows, or a feature for each word, which is 1 in rows with the word.",
         among=TEXTS,
     )
     words: dict[str, list[str]] | None = key(
         None,
-        "By column, its words in the order of their codes or features. A word that is not in the list is refused, "
-        "unless the list has the word ``other``: then it counts as that. If one column is given, all columns of "
-        "text must be.",
+        "By column, a list of its words in the order of their codes or features. A word that is not in the list is "
+        "refused, unless the list has the word ``other``: then it counts as that. If one column of text has a "
+        "list, all of them must have one.",
     )
     labels: str = key(
         "refuse",
-        "What becomes of a target of text: an error, or its words, sorted, are the classes 0, 1, ... .",
+        "Treatment of a target of text: an error, or its sorted words become the classes 0, 1, ... .",
         among=("refuse", "code"),
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _ = self.reading  # refuses what its keys cannot be
+        _ = self.reading  # refuses wrong values of its keys
         several = self.time if isinstance(self.time, list) else [self.time or ""]
         fits = bool(several) and all(isinstance(one, str | int) for one in several)
         self.require(fits, "time")
         self.require(self.site is None or self.site != self.target, "site")
         require(self.target not in self._times, "time", self.time, "a column other than the target, or null")
         require(self.site not in self._times, "time", self.site, "another column than site, or null")
-        written = "a format of days or months in Python's codes, as %d.%m.%Y, %Y-%m or %Y-%m-%d %H:%M, or null"
+        written = "a format of days or months in Python's codes, for example %d.%m.%Y or %Y-%m-%d %H:%M, or null"
         formats = self.date_format if isinstance(self.date_format, dict) else {"": self.date_format}
         for name, one in formats.items():
             place, part = f"date_format{name and '.'}{name}", name in self._times and len(self._times) > 1
@@ -168,7 +168,7 @@ class TableFile(Keys):
             require(not name or name not in (self.site, self.target), place, one, "a column other than target or site")
         for one in ("drop", "fill", "words"):
             named = [name for name in getattr(self, one) or () if name in self._columns_beside_features]
-            require(not named, one, ", ".join(named), "of other columns than target, site and time")
+            require(not named, one, ", ".join(named), "columns other than target, site and time")
         for name, value in (self.fill or {}).items():
             fits = isinstance(value, str) or (isinstance(value, int | float) and math.isfinite(value))
             require(fits, f"fill.{name}", value, "a finite number, or a word of a column of text")
@@ -180,26 +180,26 @@ class TableFile(Keys):
 
     @property
     def name(self) -> str:
-        """The file's name without its ending, or that of the folder of several; ``file`` before there is one."""
+        """The file's name without its suffix, or the folder's name for a pattern; ``file`` for an empty path."""
         path = Path(self.path)
         found = path.parent.name if PATTERN.search(path.name) else _site_of(self.path)
         return re.sub(r"[^\w.-]+", "_", found)[:LONGEST_NAME].strip("._-") or "file"
 
     @property
     def reading(self) -> Reading:
-        """How the file is read, for reading others in the same way."""
+        """How the file is read, to read other files in the same way."""
         return Reading(**{field.name: getattr(self, field.name) for field in fields(Reading)})
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of each file as it lies, also of that with rows to be tested on: a run with changed files is another.
+        """SHA-256 of each raw file, including the one with test rows: a run with changed files is another run.
 
-        Taken once: a run's digest stays what it was when the run began.
+        Computed once, so a run's digest does not change while the run goes on.
 
         Raises
         ------
         FklError
-            If there is no such file, or it cannot be read.
+            If a file does not exist, or cannot be read.
         """
         return " ".join(self._fingerprints.values())
 
@@ -221,14 +221,14 @@ class TableFile(Keys):
             return [self.path]
         there = glob(self.path)  # noqa: PTH207 - Path.glob takes no absolute one
         found = sorted(path for path in there if Path(path).is_file())
-        require(bool(found), "path", self.path, "a pattern of files that are there")
+        require(bool(found), "path", self.path, "a pattern that matches files")
         for one in ("site", "test_path"):
             value = getattr(self, one)
             require(value is None, one, value, f"null: each file of dataset.path={self.path} is a site")
         sites: dict[str, str] = {}
         for path in found:
             other = sites.setdefault(_site_of(path), path)
-            allowed = f"a pattern of one file a site: {other} and {path} are both {_site_of(path)}"
+            allowed = f"a pattern with one file per site: {other} and {path} are both {_site_of(path)}"
             require(other == path, "path", self.path, allowed)
         return found
 
@@ -251,8 +251,8 @@ class TableFile(Keys):
         Raises
         ------
         FklError
-            For whatever the file has that it should not; names the file, and line or row and column where there are
-            any.
+            If the file has any fault. The message names the file, and the line or row and the column if the fault is in
+            a cell.
         """
         files = [self._read(path, store.tables) for path in [*self._paths, *self._test_paths]]
         if files[0].zeros_left_out and self.target != LABEL:
@@ -281,7 +281,7 @@ class TableFile(Keys):
             }
         features = tuple(name for name in columns if name not in self._columns_beside_features)
         if not features:
-            raise FklError(f"{self.path}: no column is left besides the target {short(self.target)}")
+            raise FklError(f"{self.path}: no column is left except the target {short(self.target)}")
         keep, incomplete = self._complete_rows(columns, file)
         rows = np.flatnonzero(keep)
         if self._times:
@@ -299,12 +299,12 @@ class TableFile(Keys):
             if self.fill and name in self.fill:
                 fill[name] = self._fill_value(name, self.fill[name], learned.get(name))
             elif name in words and holes.any():
-                drop = "dataset.missing=drop leaves such rows out, dataset.fill gives them a word"
+                drop = "dataset.missing=drop drops such rows, dataset.fill fills in a word"
                 raise FklError(f"{self.path}, column {short(name)}: cells are missing, and words have no mean; {drop}")
             values[holes] = fill.get(name, np.nan)
             if name in words and name not in (self.words or ()) and MANY_ROWS <= len(learned[name]) == len(rows):
                 out = f"dataset.drop=[{_in_brackets(name)}] leaves ids out"
-                note(f"{self.path}, column {short(name)}: each row has another word, so nothing can be learned; {out}")
+                note(f"{self.path}, column {short(name)}: each row has its own word, so nothing can be learned; {out}")
             if name in words and self.text == "one_hot":
                 self._require_room_for_words(name, len(rows), learned)
             values_of.append(values)
@@ -333,18 +333,18 @@ class TableFile(Keys):
 
     @property
     def _columns_beside_features(self) -> dict[str, str]:
-        """Key of each column that is no feature."""
+        """Key of each column that is not a feature."""
         named: dict[str | None, str] = {**dict.fromkeys(self._times, "time"), self.site: "site", self.target: "target"}
         return {column: key for column, key in named.items() if column is not None}
 
     @property
     def _times(self) -> tuple[str, ...]:
-        """Columns that say when a row comes."""
+        """Columns with the time of each row."""
         several = self.time if isinstance(self.time, list) else [self.time]
         return tuple(str(one) for one in several if one is not None)
 
     def _format_of(self, name: str) -> str | None:
-        """How dates of a column are written."""
+        """Format of a column's dates."""
         found: str | None = self.date_format.get(name) if isinstance(self.date_format, dict) else self.date_format
         return found
 
@@ -368,7 +368,7 @@ class TableFile(Keys):
         return columns
 
     def _is_text(self, name: str, column: Column, file: Columns) -> bool:
-        """Whether a column holds words, refusing those that cannot be."""
+        """Whether a column holds words; raises an error if its words are not allowed."""
         if self.words and name in self.words:
             return True
         padded = None if column.text else column.padded
@@ -393,15 +393,15 @@ class TableFile(Keys):
         return True
 
     def _complete_rows(self, columns: dict[str, Column], file: Columns) -> tuple[NDArray[np.bool_], Incomplete]:
-        """Rows that are used, and what is said of the others."""
+        """The rows that are used, and facts about the dropped rows."""
         holed = np.any([column.holes for name, column in columns.items() if name not in (self.fill or ())], axis=0)
         if self.missing == "refuse" and holed.any():
             row = int(holed.argmax())
             holed_there = ((name, column) for name, column in columns.items() if column.holes[row])
             name, column = next(one for one in holed_there if one[0] not in (self.fill or ()))
-            use = "dataset.missing=drop leaves such rows out"
+            use = "dataset.missing=drop drops such rows"
             if name not in self._columns_beside_features:
-                use += ", dataset.missing=mean puts the mean of the training rows in, dataset.fill puts a value in"
+                use += ", dataset.missing=mean fills in the mean of the training rows, dataset.fill a value"
             if column.word(row) and column.text:
                 use += ", dataset.hole=[] makes a word of it"
             cell = f"{file.place(row)}, column {short(name)}: {column.word(row)!r}"
@@ -417,10 +417,10 @@ class TableFile(Keys):
         return ~holed, Incomplete(int(holed.sum()), len(holed), short(worst), count[worst] == holed.sum())
 
     def _of_ids_or_sites(self, name: str, column: Column) -> str:
-        """What else a column of text may be, and the key for it; empty if nothing tells."""
+        """Advice for a column of text that may hold ids or sites; empty if it does not seem to."""
         different, given = len(column.words(~column.holes)), int((~column.holes).sum())
         if given >= MANY_ROWS and different >= given:
-            return f"each row has another word: dataset.drop=[{_in_brackets(name)}] leaves ids out; "
+            return f"each row has its own word: dataset.drop=[{_in_brackets(name)}] leaves ids out; "
         if self.site is None and not self._is_pattern and 2 <= different <= given / 2:
             return f"dataset.site={_in_brackets(name)} makes a client of each of its {different} words; "
         return ""
@@ -431,7 +431,7 @@ class TableFile(Keys):
         if bad.any():
             row = int(bad.argmax())
             raise FklError(self._not_a_number(name, column, row, file))
-        # Refuse an integer that float64 would round, except for times, whose order alone counts.
+        # Refuse an integer that float64 would round, except for times, because only their order matters.
         large = np.flatnonzero(np.abs(column.numbers) >= EXACT).tolist() if name not in self._times else []
         for row in large:
             cell = column.word(row)
@@ -443,35 +443,35 @@ class TableFile(Keys):
         return column.numbers
 
     def _not_a_number(self, name: str, column: Column, row: int, file: Columns) -> str:
-        """What is wrong with a cell in a column of numbers, and which key reads it."""
+        """Message about a cell that is not a number, with the key that would read it."""
         cell = column.word(row)
         use = self.reading.hint(cell)
         if not use:
             use = self._as_missing(cell)
             if name not in self._columns_beside_features:
-                use += f", dataset.words={{{short(name)}:[...]}} takes all cells for words"
+                use += f", dataset.words={{{short(name)}:[...]}} reads all cells as words"
         return f"{file.place(row)}, column {short(name)}: {short(cell)!r} is not a finite number; {use}"
 
     def _as_missing(self, cell: str) -> str:
-        """The key that makes a missing cell of one."""
+        """The key with which such a cell counts as missing."""
         markers = map(_in_brackets, [*(self.reading.hole or ()), cell])
         return f"dataset.hole=[{','.join(markers)}] counts such cells as missing"
 
     def _with_dates(self, file: Columns) -> tuple[dict[str, Column], dict[str, str]]:
-        """All columns, those of dates as days, and the formats of these."""
+        """All columns, with dates as days, and the formats of the columns of dates."""
         columns: dict[str, Column] = dict(file.by_name)
         dates: dict[str, str] = {}
         for name, column in file.by_name.items():
             if name in self._columns_beside_features or name in (self.words or ()):
                 continue
             date_format, given = self._format_of(name), isinstance(self.date_format, dict)
-            if column.text and isinstance(column.cells[column.first], date):  # a typed file's, which need no format
+            if column.text and isinstance(column.cells[column.first], date):  # dates of a typed file need no format
                 date_format = date_format or WHOLE_DAY
             if date_format and (given or (column.text and _are_dates(column, date_format))):
                 numbers = self._days(name, column, date_format, file)
                 columns[name], dates[name] = replace(column, numbers=numbers, text=False, padded=None), date_format
         in_time = any(columns[name].text for name in self._times)
-        written = f"how dates of {self.path} are written, and no column has such dates"
+        written = f"the format of dates in {self.path}; no column has such dates"
         used = not isinstance(self.date_format, str) or dates or in_time
         require(bool(used), "date_format", self.date_format, written)
         return columns, dates
@@ -486,14 +486,14 @@ class TableFile(Keys):
             row = int(bad.argmax())
             where = f"{file.place(row)}, column {short(name)}: {short(column.word(row))!r}"
             raise FklError(
-                f"{where} is no date as dataset.date_format={date_format} says; {self._as_missing(column.word(row))}"
+                f"{where} is not a date in dataset.date_format={date_format}; {self._as_missing(column.word(row))}"
             )
         return found
 
     def _fill_value(self, name: str, value: Any, words: tuple[str, ...] | None) -> float:
-        """What a missing cell of a feature becomes: a number, or the code of one of its words."""
+        """The value of a feature's missing cells: a number, or the code of one of its words."""
         if words is None:
-            require(not isinstance(value, str), f"dataset.fill.{name}", value, "a number, as the column's other cells")
+            require(not isinstance(value, str), f"dataset.fill.{name}", value, "a number, like the column's others")
             return float(value)
         word = normalize("NFC", str(value))
         require(word in words, f"dataset.fill.{name}", value, f"one of the column's words: {_some(words)}")
@@ -502,7 +502,7 @@ class TableFile(Keys):
     def _codes_of_words(
         self, name: str, column: Column, rows: NDArray[np.int64], words: tuple[str, ...], file: Columns
     ) -> NDArray[np.float64]:
-        """Codes of a column's words in these rows; of missing cells anything."""
+        """Codes of a column's words in these rows; those of missing cells are arbitrary."""
         found = column.codes(rows, words)
         bad = np.isnan(found) & ~column.holes[rows]
         if bad.any():
@@ -513,7 +513,7 @@ class TableFile(Keys):
         return found
 
     def _require_room_for_words(self, name: str, rows: int, learned: dict[str, tuple[str, ...]]) -> None:
-        """Refuse features of words, one of each word, that take more memory than files of this size should."""
+        """Raise an error if one feature per word takes more memory than files of this size should."""
         size = sum(Path(path).stat().st_size for path in [*self._paths, *self._test_paths])
         needed = PER_FEATURE * rows * sum(map(len, learned.values()))
         if needed > own_file.room(size):
@@ -547,33 +547,33 @@ class TableFile(Keys):
         if dates.isna().any():
             row = int(there[dates.isna().argmax()])
             where = f"{file.place(row)}, column {short(name)}: {short(column.word(row))!r}"
-            written = "a date like 2024-01-31 or 2024-01-31 12:30, or as dataset.date_format says"
-            raise FklError(f"{where} is no time; must be a number, or {written}")
+            written = "a date like 2024-01-31 or 2024-01-31 12:30, or in dataset.date_format"
+            raise FklError(f"{where} is not a time; must be a number, or {written}")
         times = np.full(len(column.holes), np.nan)
         times[there] = dates.as_unit("us").asi8
         return times
 
 
 def _site_of(path: str) -> str:
-    """Name of a file without its ending, and without that of its compression."""
+    """Name of a file without its suffix, and without that of its compression."""
     file = Path(path)
     return Path(file.stem).stem if file.suffix.lower() in OPENERS else file.stem
 
 
 def _are_dates(column: Column, date_format: str) -> bool:
-    """Whether most of a column's first different cells are dates in this format."""
+    """Whether most of a column's first distinct cells are dates in this format."""
     there = np.flatnonzero(~column.holes)[:ROWS_LOOKED_AT].tolist()
     read = [np.isnan(days(cell, date_format)) for cell in dict.fromkeys(column.cells[row] for row in there)]
     return 2 * sum(read) < len(read)
 
 
 def _in_brackets(name: str) -> str:
-    """A name or cell as a word in a list of a command line."""
+    """A name or cell as a word in a list on a command line."""
     return short(name) if re.fullmatch(r"[\w./-]+", name) else json.dumps(short(name), ensure_ascii=False)
 
 
 def _is_format(date_format: str) -> bool:
-    """Whether a day or a month that is written so can be read again."""
+    """Whether a day or a month written in this format can be read back."""
     try:
         read = [days(datetime(2001, 12, day, tzinfo=UTC).strftime(date_format), date_format) for day in (1, 31)]
         first = days("2001-12-01", "%Y-%m-%d")
@@ -583,6 +583,6 @@ def _is_format(date_format: str) -> bool:
 
 
 def _some(words: Sequence[str]) -> str:
-    """Words in a message, the first of many."""
+    """Words as a message lists them: the first ones, and the number of the others."""
     more = len(words) - WORDS_SHOWN
     return ", ".join(map(short, words[:WORDS_SHOWN])) + (f" and {more} more" if more > 0 else "")

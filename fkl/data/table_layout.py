@@ -15,7 +15,7 @@ from fkl.basics.errors import require
 from fkl.basics.keys import Keys, key
 
 NAMED_COLUMNS = ("text", "airquality", "concrete", "heart")
-"""Formats of a table whose columns have names, the target among them."""
+"""Formats of a table whose columns have names, including the target's."""
 LIBSVM = ("libsvm", "libsvm_sparse", "libsvm_streamed", "cod_rna")
 FORMATS = (*NAMED_COLUMNS, "mat", "mat_cells", *LIBSVM)
 """Words for `Layout.format`; `fkl.data.readers` has a function for each."""
@@ -27,7 +27,7 @@ MOST_DECIMALS = 15
 BRACES = re.compile(r"\{([^{}]*)\}")
 RANGE = re.compile(r"(\d+)\.\.(\d+)")
 ONLY_TOLD = ("title", "licence", "shape")
-"""Fields of a layout that change no number; of a file they are `url` and `instead`."""
+"""Fields of a layout that affect no number; in a file's entry, these are `url` and `instead`."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Layout(Keys):
     """
 
     name: str = key("unnamed", "Name of the data set, and of the folder that its files are in.")
-    title: str = key("", "What `fkl data list` shows.")
-    licence: str = key("not known", "What `fkl data list` shows.")
-    shape: str = key("", "What `fkl data list` shows.")
+    title: str = key("", "Description in `fkl data list`.")
+    licence: str = key("not known", "Licence in `fkl data list`.")
+    shape: str = key("", "Rows x features in `fkl data list`.")
     files: list[Any] = key(
         [],
         "For each file its name and, where they are known, url, sha256 and size of the unpacked file, what to try "
@@ -50,16 +50,16 @@ class Layout(Keys):
     read: list[str] = key([], "Names of the files that are read, one after the other; empty for all.")
     format: str = key("text", "One of `FORMATS`.", among=FORMATS)
     separator: str = key(
-        "comma", "Of text: comma, semicolon, tab, pipe, or space for any run of blanks.", among=SEPARATORS
+        "comma", "Delimiter in text: comma, semicolon, tab, pipe, or space for any run of blanks.", among=SEPARATORS
     )
-    header: bool = key(True, "Of text: whether the first line holds the names of the columns, which must be `columns`.")
+    header: bool = key(True, "Whether the first line of text has the names of the columns, which must be `columns`.")
     columns: list[str] = key(
         [], "Names of all columns of a text in the order of the file, or of the features of any other format."
     )
     text: list[str] = key(
-        [], "Columns of words. One that is a feature is coded 0, 1, ... in the order in which its words first appear."
+        [], "Columns of words. Words of a feature are coded 0, 1, ... in the order in which they first appear."
     )
-    samples: str = key("X", "Of a MATLAB file: variable of the features.")
+    samples: str = key("X", "Variable of the features in a MATLAB file.")
     target: str = key("", "Column of the target; in a MATLAB file its variable.")
     site: str = key(
         "", "Column that names the site of each row; empty if a row's file or cell does, or all rows are of one site."
@@ -67,10 +67,10 @@ class Layout(Keys):
     leave_out: list[str] = key([], "Columns that are not features.")
     negative: float | None = key(
         None,
-        "Label of the class -1 where the target is one of two classes; that of the other is 1. With it, files of "
-        "LIBSVM's format must be as published: a sample a line, and ascending indices from 1.",
+        "Label of the class -1 if the target has two classes; that of the other class is 1. With this key, LIBSVM "
+        "files must be as published: one sample per line, with ascending indices from 1.",
     )
-    hole: str | None = key(None, "Cell that stands for a missing value.")
+    hole: str | None = key(None, "Cell that marks a missing value.")
     missing: str = key(
         "refuse",
         "Treatment of missing values: an error, leaving out their rows, or filling in the column's mean, median "
@@ -80,22 +80,22 @@ class Layout(Keys):
     file_rows: int | None = key(None, "Rows that every file must have: a check for files without a hash.")
     most_rows: int | None = key(None, "Limit of `rows` and `rows_per_site`.")
     without_last: int = key(0, "Number of rows at the end of a file that are not samples.")
-    rows: int | None = key(None, "First rows that are used, of all files together or of each; null for all.")
-    rows_per_site: int | None = key(None, "First rows that are used, of all files together or of each; null for all.")
+    rows: int | None = key(None, "Number of first rows of all files together that are used; null for all.")
+    rows_per_site: int | None = key(None, "Number of first rows of each file that are used; null for all.")
     replace: dict[str, Any] = key(
-        {}, "Value `cell` of a feature, and the `key` whose value takes its place: ``{cell: 100.0, key: no_signal}``."
+        {}, "Value `cell` of a feature, and the `key` whose value replaces it: ``{cell: 100.0, key: no_signal}``."
     )
     decimals: int | None = key(None, "Decimals that all cells are rounded to; null for the file's own.")
     scaled: str = key(
         "none",
-        "``unit_box`` takes features and target to [0, 1], ``ends`` features to [0, 1] and the target to [-1, 1].",
+        "``unit_box`` maps features and target to [0, 1], ``ends`` features to [0, 1] and the target to [-1, 1].",
         among=SCALINGS,
     )
-    samples_in_rows: bool = key(False, "Of a MATLAB file: whether a row, not a column, of its features is a sample.")
+    samples_in_rows: bool = key(False, "Whether samples are rows, not columns, of the features in a MATLAB file.")
     switches: dict[str, Any] = key(
         {},
-        "Keys whose values change fields of the layout: a list of the allowed values, or for each the fields that "
-        "it changes. ``{input: {published: {}, raw: {read: [raw.csv]}}}``",
+        "Keys whose values change fields of the layout: a list of the allowed values, or for each value the fields "
+        "that it changes. ``{input: {published: {}, raw: {read: [raw.csv]}}}``",
     )
 
     def __post_init__(self) -> None:
@@ -140,7 +140,7 @@ class Layout(Keys):
         Raises
         ------
         fkl.basics.errors.BadValue
-            If a key has a value that is not allowed; the message names those that are.
+            If a key has a value that is not allowed; the message names the allowed values.
         """
         changes = {key: value for key, value in values.items() if key in FIELDS}
         waiting = [(key, choices, "") for key, choices in self.switches.items()]
@@ -176,7 +176,7 @@ FIELDS = {one.name: one for one in fields(Layout)}
 
 
 class Option(NamedTuple):
-    """A key of a data set: the type of its field, the same in words, and what the value must be besides."""
+    """A key of a data set: the type of its field, that type in words, and further limits of the value."""
 
     type: Any
     told: str
@@ -187,12 +187,12 @@ class Option(NamedTuple):
 def options(node: Mapping[str, Any]) -> dict[str, Option]:
     """Keys of a data set's node besides `table`.
 
-    They are the fields of the layout that stand next to `table`, too, its switches, and the key that `replace` names.
+    These are the fields of the layout that are next to `table`, its switches, and the key that `replace` names.
 
     Raises
     ------
     fkl.basics.errors.BadValue
-        If `table` does not say which keys there are.
+        If `table` does not describe the keys correctly.
     """
     table = node.get("table")
     require(isinstance(table, Mapping), "table", table, "how its files are read, see docs/own_data.md")
@@ -230,7 +230,7 @@ def options(node: Mapping[str, Any]) -> dict[str, Option]:
 
 
 def by_word(choices: Any) -> dict[str, dict[str, Any]]:
-    """What each value of a switch changes, by the word for it; a list has values that change nothing."""
+    """The fields that each value of a switch changes, by the value as a word; values in a list change nothing."""
     if isinstance(choices, Mapping):
         return {as_word(value): dict(change or {}) for value, change in choices.items()}
     return {as_word(value): {} for value in choices}
@@ -255,11 +255,11 @@ def limit(low: int, high: int) -> str:
 
 
 def expanded(patterns: Iterable[str]) -> Iterator[str]:
-    """Names that patterns stand for, in the order of a shell: the last braces change first."""
+    """Names that patterns generate, in the order of a shell: the last braces change first."""
     for pattern in patterns:
         choices = []
         for i, part in enumerate(BRACES.split(str(pattern))):
-            if i % 2 == 0:  # the odd ones stood in braces
+            if i % 2 == 0:  # parts with odd numbers were in braces
                 choices.append([part])
             elif match := RANGE.fullmatch(part):
                 first, last = int(match[1]), int(match[2])

@@ -15,7 +15,7 @@ from fkl.data.store import DataFile, Store
 from fkl.data.table_layout import ONLY_TOLD, Layout, options
 
 MOST_KEPT = 1 << 27
-"""Bytes of the features of a table that is kept for the next run."""
+"""Maximum bytes of a table's features for which the table is kept for the next run."""
 _LAST: dict[str, Table] = {}
 """The table that was read last, by its description and its files, since the runs of a sweep or study share it."""
 
@@ -56,7 +56,7 @@ class TableSet:
         return self.table.chosen({one.name: getattr(self, one.name) for one in fields(self) if one.name != "table"})
 
     name, title, licence, shape = (property(attrgetter(f"table.{key}")) for key in ("name", *ONLY_TOLD))
-    """Its content in the layout."""
+    """Facts that the layout states."""
 
     @property
     def files(self) -> tuple[DataFile, ...]:

@@ -1,4 +1,4 @@
-"""Tables whose files know the types of their columns: Parquet, Feather, npz, and Excel workbooks."""
+"""Tables in files that store the types of their columns: Parquet, Feather, npz, and Excel workbooks."""
 
 import io
 import re
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 INDEX = re.compile(r"__index_level_\d+__")
 """Names under which pandas writes row labels, which are not a column."""
 PER_CELL = 72
-"""Maximum memory in bytes of a cell before it is a number."""
+"""Maximum memory in bytes of a cell before it is converted to a number."""
 
 
 def _require_room(path: str, raw: bytes, rows: int, columns: int) -> None:
@@ -35,7 +35,7 @@ def _require_room(path: str, raw: bytes, rows: int, columns: int) -> None:
 
 
 def _to_pandas(table: Any) -> "DataFrame":
-    table.validate(full=True)  # such as words that are no UTF-8, and places of words outside the file
+    table.validate(full=True)  # finds, for example, words that are not UTF-8, and indices outside the file
     frame: DataFrame = table.to_pandas(ignore_metadata=True, use_threads=False)
     return frame
 
@@ -45,7 +45,7 @@ def _read_parquet(path: str, raw: bytes) -> "DataFrame":
 
     file = parquet.ParquetFile(BufferReader(raw))
     _require_room(path, raw, file.metadata.num_rows, file.metadata.num_columns)
-    # On many cores the stacks of threads alone would take the room that the file has.
+    # On many cores, the stacks of the threads alone would use up the memory that the file may take.
     return _to_pandas(file.read(use_threads=False))
 
 
@@ -107,7 +107,7 @@ def _read_xls(path: str, raw: bytes) -> "DataFrame":
 
 
 def _read_xlsx(path: str, raw: bytes) -> "DataFrame":
-    """The same of an Excel workbook; cells of formulas have the values that Excel has computed."""
+    """The first sheet of an Excel workbook; cells with formulas have the values that Excel has computed."""
     from openpyxl import load_workbook
 
     try:
@@ -165,7 +165,7 @@ def read(path: str, raw: bytes, reading: Reading) -> Columns:
         columns = {name: _convert_column(path, name, frame.iloc[:, i], reading) for i, name in enumerate(names)}
     except MemoryError:
         more = f"{shown_bytes(len(raw))} unpack to more than {shown_bytes(own_file.room(len(raw)))}"
-        raise FklError(f"{path}: {more}; if that is meant, write it without compression") from None
+        raise FklError(f"{path}: {more}; if this is intended, write it without compression") from None
     except DAMAGE as error:
         said = in_one_line(str(error).partition("\n")[0])
         raise FklError(f"{path}: is no {words} file, or is damaged: {said}") from None
@@ -183,7 +183,7 @@ def _convert_column(path: str, name: str, values: "Series[Any]", reading: Readin
         return Column(values.to_numpy(), holes, numbers, text=False)
     cells = values.astype(object).to_numpy()
     kinds = {type(cell) for cell, hole in zip(cells, holes, strict=True) if not hole}
-    if kinds in ({Decimal}, {bool}):  # also booleans, where some are missing
+    if kinds in ({Decimal}, {bool}):  # also booleans if some are missing
         return Column(
             cells,
             holes,
@@ -192,7 +192,7 @@ def _convert_column(path: str, name: str, values: "Series[Any]", reading: Readin
         )
     if all(issubclass(kind, date) for kind in kinds):
         return Column(cells, holes, np.full(len(cells), np.nan), text=bool((~holes).any()))
-    if not kinds <= {str, np.str_, time, float, bool}:  # the last two among words, in a workbook
+    if not kinds <= {str, np.str_, time, float, bool}:  # a workbook can mix the last two with words
         kind = next(kind.__name__ for kind in kinds if kind not in (str, np.str_, float, bool))
         raise FklError(f"{path}, column {short(name)}: holds values of type {kind}; must be numbers or text")
     words = [

@@ -1,4 +1,4 @@
-"""Samples whose features lie with different parties."""
+"""Samples whose features are divided among different parties."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,14 +13,14 @@ from fkl.data.encoder import Encoder
 from fkl.data.problem import COMPLETE, FOLDS, Incomplete, Scale, Table
 
 FEW_PARTIES = 8
-"""Number of parties where the configuration gives none; with fewer features, there is one party a feature."""
+"""Default number of parties; with fewer features, each party has one feature."""
 HOWS = ("contiguous", "random", "given")
 SPARSE = 1 / 6
-"""Share of entries other than 0 up to which products of rows take less time entry by entry."""
+"""Maximum share of nonzero entries for which sparse products of rows are faster."""
 
 
 class Split(NamedTuple):
-    """Rows to learn from and rows to test on."""
+    """Training rows and test rows."""
 
     training: NDArray[np.int64]
     test: NDArray[np.int64]
@@ -28,7 +28,7 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True)
 class Vertical:
-    """The same samples at all parties, each with its own features of them.
+    """The same samples at all parties; each party has its own features of them.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ class Vertical:
     active : tuple of int
         Parties that hold the target.
     test_share : float
-        Share of the rows that a replicate tests on.
+        Share of test rows in a replicate.
     rounds : int
-        Of the loop.
+        Iterations of the loop.
     scale, encoder
         As in `fkl.data.problem.Problem`.
     tested : (n,) bool or None
-        Rows that the data set itself sets apart to be tested on, in every replicate; None for a share of all.
+        Test rows of the data set itself, the same in every replicate; None if `test_share` gives their number.
     row, incomplete
         As in `fkl.data.problem.Table`.
     """
@@ -79,12 +79,12 @@ class Vertical:
 
     @property
     def present(self) -> NDArray[np.bool_]:
-        """All take part in all rounds, (T, q)."""
+        """All parties take part in all rounds, (T, q)."""
         return np.broadcast_to(np.True_, (self.rounds, self.parties))
 
     @property
     def parties(self) -> int:
-        """Their number q."""
+        """Number q of parties."""
         return len(self.groups)
 
     @property
@@ -94,7 +94,7 @@ class Vertical:
 
     @property
     def test_rows(self) -> int:
-        """How many rows a replicate tests on."""
+        """Number of test rows in a replicate."""
         return round(self.test_share * len(self.y)) if self.tested is None else int(self.tested.sum())
 
     @property
@@ -104,7 +104,7 @@ class Vertical:
 
     @cached_property
     def quick_x(self) -> Any:
-        """The features x (n, d), as a csr_array where few are other than 0: products of rows then take less time."""
+        """The features x (n, d), as a csr_array if few entries are nonzero, which makes products of rows faster."""
         if not isinstance(self.x, np.ndarray) or np.count_nonzero(self.x) > SPARSE * self.x.size:
             return self.x
         from scipy.sparse import csr_array
@@ -113,7 +113,7 @@ class Vertical:
 
     @cached_property
     def used(self) -> NDArray[np.int64] | None:
-        """Features that are not 0 in every row, where `quick_x` is a csr_array that has others; else None."""
+        """Features that are not 0 in every row, if `quick_x` is a csr_array that has other features, too; else None."""
         if isinstance(self.quick_x, np.ndarray):
             return None
         used = np.unique(self.quick_x.indices)
@@ -139,13 +139,13 @@ class Vertical:
             raise BadValue("loss", loss, f"square: the target has {values} values, not two classes")
 
     def rows(self, rng: np.random.Generator, fold: int | None = None) -> Split:
-        """One replicate's rows: a random split, or the one that the data set has, in random order.
+        """One replicate's rows: a random split, or the data set's own split in random order.
 
         Parameters
         ----------
         rng : Generator
         fold : int or None
-            Of a cross-validation: leave the rows to be tested on aside, and test on this fifth of the others.
+            Fold of a cross-validation: leave out the test rows, and test on this fifth of the others.
         """
         order = rng.permutation(len(self.y))
         if self.tested is not None:
@@ -159,20 +159,20 @@ class Vertical:
 
 @dataclass(frozen=True)
 class FeatureGroups(Keys):
-    """Disjoint groups of features, one a party."""
+    """Disjoint groups of features, one per party."""
 
     of_features: ClassVar[bool] = True
-    """What parties hold, where clients of other partitions hold rows."""
+    """Whether this partition divides features; other partitions divide rows."""
 
     parties: int | None = key(
         None,
-        "q; None for 8, or as many as there are features where these are fewer.",
+        "Number q of parties; None for 8, or for the number of features if that is smaller.",
         least=2,
         must="an integer >= 2: features of one party are not partitioned; or null",
     )
     how: str = key(
         "contiguous",
-        "Runs of neighbouring features, or of shuffled ones, as equal in number as can be; or those of `groups`.",
+        "Groups of neighbouring features, or of shuffled features, with sizes as equal as possible; or `groups`.",
         among=HOWS,
     )
     groups: list[list[int]] | None = key(
@@ -182,25 +182,23 @@ class FeatureGroups(Keys):
     )
     active: int | None = key(
         None,
-        "How many parties, the first ones, hold the target; None for half of them.",
+        "Number of parties that hold the target, the first ones; None for half of the parties.",
         must="an integer from 1 to the parties, or null",
     )
-    test_share: float = key(
-        0.25, "Share of the rows that each replicate tests on; the paper splits 3 : 1.", above=0, below=1
-    )
+    test_share: float = key(0.25, "Share of test rows in each replicate; the paper splits 3 : 1.", above=0, below=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         q, given = self.parties, self.how == "given"
         self.require(given == (self.groups is not None), "groups")
         if self.groups is not None and q is not None:
-            require(len(self.groups) == q, "groups", f"{len(self.groups)} lists", f"{q} lists, one a party")
+            require(len(self.groups) == q, "groups", f"{len(self.groups)} lists", f"{q} lists, one per party")
         most = FEW_PARTIES if q is None else q
         allowed = f"an integer from 1 to {most}, the parties, or null"
         require(self.active is None or 1 <= self.active <= most, "active", self.active, allowed)
 
     def split(self, table: Table, rng: np.random.Generator) -> Vertical:
-        """Give out the columns of a table; `rng` is used only for ``random``.
+        """Divide the columns of a table among parties; `rng` is used only for ``random``.
 
         Raises
         ------
@@ -225,16 +223,16 @@ class FeatureGroups(Keys):
         parts = (groups, tuple(range(active)), self.test_share)
         as_they_are = {name: getattr(table, name) for name in ("encoder", "tested", "row", "incomplete")}
         vertical = Vertical(table.x, y, *parts, scale=scale, **as_they_are)
-        allowed = f"one that parts the {len(y)} rows in two"
+        allowed = f"a share that divides the {len(y)} rows into two parts"
         require(0 < vertical.test_rows < len(y), "test_share", self.test_share, allowed)
         return vertical
 
 
 def _given_groups(groups: list[list[int]], features: int) -> tuple[NDArray[np.int64], ...]:
-    """Groups that are known to hold every feature once."""
+    """The given groups as arrays, checked to contain every feature exactly once."""
     owner: dict[int, int] = {}
     for party, group in enumerate(groups):
-        require(len(group) > 0, "groups", f"party {party}: []", "at least one feature a party")
+        require(len(group) > 0, "groups", f"party {party}: []", "at least one feature per party")
         for feature in group:
             allowed = f"integers from 0 to {features - 1}, the features of the data set"
             require(0 <= feature < features, "groups", f"party {party}: {feature}", allowed)

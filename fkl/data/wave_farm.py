@@ -14,11 +14,11 @@ a simplified model of our own, and none of the numbers below are theirs:
   the square root of the distance. Across the waves the deficit falls as 1 / (1 + (r / w)^2), with a half-width w
   that grows along the waves by directional spreading. For what is known of such interactions see Babarit, "On the
   park effect in arrays of oscillating wave energy converters", Renewable Energy 58 (2013).
-- Shares of power that pass several converters multiply. Interference of waves, by which one converter helps another, is
-  dropped.
+- Shares of power that pass several converters multiply. Interference of waves, by which one converter can help
+  another, is neglected.
 
-Sites differ in height, period, main direction and spread of directions, so the same layout has a different power, and
-other converters in the shadow, at each.
+Sites differ in height, period, main direction and spread of directions. The same layout therefore has a different
+power at each site, and other converters are in the shadow.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ from fkl.data.store import DataFile, Store
 
 CONVERTERS = 16
 SIDE = 566.0  # m
-LEAST_SIDE = 350.0  # m, of the square that a layout keeps to
+LEAST_SIDE = 350.0  # m, smallest side of the square around a layout
 CLEARANCE = 50.0  # m, between any two converters
 GRAVITY = 9.81  # m/s^2
 SEA_WATER = 1025.0  # kg/m^3
@@ -129,9 +129,9 @@ class WaveFarm(Keys):
 
 
 def _draw_layouts(rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Positions (2, 16, rows): converters set down one after the other, again where too close to one before.
+    """Positions (2, 16, rows): converters are placed one after another, and drawn again if too close to an earlier one.
 
-    Each layout keeps to a square of its own, drawn with side and place, so some are dense and some are wide.
+    Each layout lies in a square with random side and position, so some layouts are dense and some are wide.
     """
     side = rng.uniform(LEAST_SIDE, SIDE, rows)
     corner = rng.uniform(0.0, SIDE - side, (2, rows))
@@ -169,7 +169,7 @@ def _mean_powers(layout: NDArray[np.float64], climate: Climate) -> NDArray[np.fl
 def _share_passing(
     x: NDArray[np.float32], y: NDArray[np.float32], angle: float, wavelength: float
 ) -> NDArray[np.float32]:
-    """Share of the incoming power (16, rows) that those upstream leave each converter at (x, y), both (16, rows)."""
+    """Share of the incoming power (16, rows) that converters upstream leave to each one at (x, y), both (16, rows)."""
     cosine, sine = float(np.cos(angle)), float(np.sin(angle))
     along = x * cosine + y * sine
     across = y * cosine - x * sine

@@ -81,8 +81,8 @@ class Recordings:
     broken : int
         Lines that were skipped: they are not ``participant,letter,timestamp,x,y,z;`` with the file's participant.
     lacking : dict of str to tuple of str
-        Participants without a whole window of an activity, by its name. They are in the table if they have one of the
-        other activity.
+        Participants without a whole window of an activity, by its name. They are in the table if they have a
+        window of the other activity.
     """
 
     table: Table
@@ -105,10 +105,10 @@ class Recordings:
 class Wisdm(Keys):
     """WISDM smartphone and smartwatch activity and biometrics (UCI 507, doi:10.24432/C5HK59): one of two activities.
 
-    51 participants did 18 activities for three minutes each. Of the phone's raw accelerometer readings the mean of each
-    axis over windows of some seconds is taken, three features, as Peifer and Ribeiro's Federated Classification using
-    Parsimonious Functions in RKHS does. Windows go by timestamp and do not overlap: the readings come at 20 a second
-    from most phones, but at 25 or 50 from some, and of one participant at both rates.
+    51 participants did 18 activities for three minutes each. The three features are the mean of the phone's raw
+    accelerometer readings on each axis over windows of some seconds, as in Peifer and Ribeiro's Federated
+    Classification using Parsimonious Functions in RKHS. Windows are cut by timestamp and do not overlap: most phones
+    give 20 readings a second, but some give 25 or 50, and one participant's readings have both rates.
 
     Every participant is a site; only those with a file are used. A participant without one of the activities has only
     windows of the other.
@@ -122,13 +122,13 @@ class Wisdm(Keys):
 
     activity: str = key(
         "walking",
-        "Activities of the classes 1 and -1; the paper has walking against jogging, and typing against writing. "
+        "Activity of the class 1; the paper has walking against jogging, and typing against writing. "
         "Or activity=all, against=null: the 18 activities are classes 0 to 17, in the order of their letters.",
         among=(ALL, *ACTIVITIES),
     )
     against: str | None = key(
         "jogging",
-        "Activities of the classes 1 and -1; the paper has walking against jogging, and typing against writing. "
+        "Activity of the class -1; the paper has walking against jogging, and typing against writing. "
         "Or activity=all, against=null: the 18 activities are classes 0 to 17, in the order of their letters.",
         among=ACTIVITIES,
     )
@@ -157,7 +157,7 @@ class Wisdm(Keys):
 
     @property
     def drawn(self) -> bool:
-        """Whether loading again gives other participants."""
+        """Whether loading again can give other participants."""
         return self.participants is not None
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:
@@ -172,7 +172,7 @@ class Wisdm(Keys):
         Raises
         ------
         FklError
-            As `read`.
+            The errors of `read`.
         """
         recordings = self.read(store, rng)
         say(recordings.summary)
@@ -193,7 +193,7 @@ class Wisdm(Keys):
         """
         places = self._places(store)
         if not places:
-            store.fetch(self.files[0])  # with its archive come all the others
+            store.fetch(self.files[0])  # its archive has all the others, too
             places = self._places(store)
         at_hand = list(places)
         chosen = at_hand

@@ -1,6 +1,6 @@
-"""An experiment and its engine, which runs the rounds: the base class, and the engines of this process.
+"""Experiments and engines, which run the rounds: the base class, and the engines of this process.
 
-Below them are methods without federation, and the messages about a diverged run.
+The end of the file has methods without federation, and the messages about a diverged run.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -33,17 +33,17 @@ from fkl.wire import Channel, Ledger
 
 
 class Engine:
-    """Runs the rounds of a run: by compiled loops, on a device, or with some clients in memory at a time.
+    """Runs the rounds of an experiment: by compiled loops, on a device, or with some clients in memory at a time.
 
-    Each engine writes `can_play` and `rounds`; the other methods are those of an engine with all clients in memory.
+    Each engine defines `can_play` and `rounds`; the other methods here suit an engine with all clients in memory.
     """
 
     name: ClassVar[str]
     """Value of the key `engine`."""
     bank: ClassVar[str] = "numba"
-    """The bank of random features, a key of `fkl.kernels.BANKS`."""
+    """Name of the bank of random features in `fkl.kernels.BANKS`."""
     threads: ClassVar[int | None] = None
-    """Threads of the compiled kernels if a run does not set them; None for all."""
+    """Number of threads of the compiled kernels if a run does not set it; None for all."""
     has_all_clients: ClassVar[bool] = True
     """Whether the states of all clients are in memory, so loggers can read them between rounds."""
     all_together: ClassVar[bool] = False
@@ -52,28 +52,28 @@ class Engine:
     # Before the rounds
 
     def can_play(self, run: Run) -> str | None:
-        """Why it cannot play a run, as the end of a line; None if it can. It reads keys and classes, but no data."""
+        """Why the engine cannot execute a run, as the end of a line; None if it can. It reads no data."""
         raise NotImplementedError
 
     @contextmanager
     def opened(self) -> "Iterator[Engine]":
-        """Start the resources that it needs, and release them after the block in every case."""
+        """Start the resources that the engine needs, and release them after the block in every case."""
         yield self
 
     def announce(self) -> None:
-        """Say what the user has to know of it, before the first round."""
+        """Print what the user has to know about the engine, before the first round."""
 
     # During the rounds
 
     def rounds(self, algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
-        """Play the remaining rounds, and pause after each, or after some of them, outside the clock.
+        """Run the remaining rounds, and pause after each, or after several of them, outside the clock.
 
         Parameters
         ----------
         in_progress : fkl.engines.rounds.InProgress
-            Is brought up to date before each pause.
+            Updated before each pause.
         watched : bool
-            Whether its state and judge are read in the pauses; they then have to be numpy arrays.
+            Whether its state and judge are read in the pauses, so they have to hold numpy arrays.
 
         Yields
         ------
@@ -83,7 +83,7 @@ class Engine:
         Raises
         ------
         fkl.engines.base.NotFiniteError
-            `in_progress.t` is then the number of rounds before the refused one.
+            If numbers are not finite; `in_progress.t` is then the number of rounds before the refused round.
         """
         raise NotImplementedError
 
@@ -94,11 +94,11 @@ class Engine:
     def exchange(
         self, method: Any, common: Common, channel: Any, client: Any, down: Any, samples: Any, share: Array, turn: Any
     ) -> tuple[Any, Any, Any]:
-        """Let the clients of a method with a server play an exchange, as `fkl.contract.world.all_together`."""
+        """Run the clients' part of an exchange with a server, as `fkl.contract.world.all_together`."""
         return all_together(method, common, channel, client, down, samples, share, turn)
 
     def gathered(self, chunk: Any) -> Any:
-        """The `fkl.engines.rounds.Chunk` as it is recorded."""
+        """The `fkl.engines.rounds.Chunk` in the form in which it is recorded."""
         return chunk
 
     def checkpoint(self, folder: Path, every: float | None, digest: str, follower: Follower | None) -> Checkpoint:
@@ -108,11 +108,11 @@ class Engine:
     # After the rounds
 
     def notes(self) -> dict[str, Any]:
-        """Entry about this engine in provenance.json."""
+        """Entries about this engine in provenance.json."""
         return {}
 
     def forecast(self, experiment: Any, threads: int | None, sampled: Callable[..., float]) -> tuple[float, str] | None:
-        """Estimate the seconds of a run, with a remark; None if no estimate is useful.
+        """Estimate the seconds of a run, with a remark; None without a useful estimate.
 
         Parameters
         ----------
@@ -123,44 +123,44 @@ class Engine:
 
 
 def why_no_star(method: Algorithm) -> str | None:
-    """Why a method is not a star with one exchange for all clients together in each round; None if it is one.
+    """Why a method is not a star whose clients exchange messages together in each round; None if it is one.
 
-    Only in such a star can clients play one part after another, or be sites, because the server needs only messages.
+    Only in such a star can clients run one part after another, or be sites, because the server needs only messages.
     """
     task: Any = task_of(method)
     if getattr(method, "on_a_graph", False):
-        return "its agents speak to neighbours, not to a server"
+        return "its agents send messages to neighbours, not to a server"
     if task.of_features:
-        return "its parties have features, and are no clients of a server"
+        return "its parties hold features, and are not clients of a server"
     if getattr(method, "in_turn", False):
         return "its server serves one client after another"
     if not getattr(method, "all_at_once", False):
-        return "it has no server that hears clients round after round"
+        return "it has no server that receives messages of clients round after round"
     return None
 
 
 def why_no_star_on_a_stream(method: Algorithm) -> str | None:
-    """As `why_no_star`, of methods that see a sample in every round."""
+    """As `why_no_star`, for methods that see a sample in every round."""
     if (why := why_no_star(method)) is not None or task_of(method) is StreamTask:
         return why
-    return "its clients learn from batches, and are tested on rows drawn from all of them"
+    return "its clients learn from batches, and are tested on rows drawn from all clients"
 
 
 def why_not_a_part_at_a_time(run: Run) -> str | None:
-    """Why some clients of a run cannot play without the others, with means for the server; None where they can."""
+    """Why parts of a run's clients cannot run one after another, with means for the server; None if they can."""
     if why := why_no_star_on_a_stream(run.algo):
         return why
     if not getattr(run.algo, "means_only", False):
-        return "its server asks for more than means over clients that are added up in a fixed order"
+        return "its server needs more than means over clients that are added up in a fixed order"
     inside = [name for name, one in run.conditions.items() if not getattr(one, "means_only", True)]
     inside += ["network.compute_s"] * getattr(run.network, "timed", False)
-    return f"some of the clients alone know no {', '.join(inside)}" if inside else None
+    return f"parts of the clients cannot have {', '.join(inside)}" if inside else None
 
 
 def why_not_at_sites(method: Algorithm) -> str | None:
-    """Why real sites cannot play a method; None where they can, which are stars of streams and of batches."""
+    """Why real sites cannot run a method; None if they can, as for stars on streams and on batches."""
     if getattr(method, "loss", None) in OF_CLASSES:
-        return "its parties have to know all classes, and a site knows those of its own rows"
+        return "its parties have to know all classes, and a site knows only those of its own rows"
     return why_no_star(method) if task_of(method).has_rows_at_clients else why_no_star_on_a_stream(method)
 
 
@@ -170,11 +170,11 @@ class Numba(Engine):
     name: ClassVar[str] = "numba"
 
     def can_play(self, run: Run) -> str | None:
-        """It can play every run."""
+        """None: this engine can execute every run."""
         return None
 
     def rounds(self, algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
-        """Play the remaining rounds, and pause after each."""
+        """Run the remaining rounds, and pause after each."""
         problem, judge, seconds = world.problem, in_progress.judge, in_progress.seconds
         for t in range(in_progress.t, problem.rounds):
             world.channel.open_round(t, problem.present[t])
@@ -190,18 +190,18 @@ class Numba(Engine):
         judge.close()
 
     def forecast(self, experiment: Any, threads: int | None, sampled: Callable[..., float]) -> tuple[float, str] | None:
-        """Estimate from the first rounds."""
+        """Estimate the seconds from the first rounds."""
         return sampled(replace(experiment, engine=self), threads), ""
 
 
 class Numpy(Numba):
-    """One process, only with numpy."""
+    """One process that uses only numpy."""
 
     name: ClassVar[str] = "numpy"
     bank: ClassVar[str] = "numpy"
 
     def can_play(self, run: Run) -> str | None:
-        """It cannot play methods that exist only compiled."""
+        """Why not: this engine cannot run methods whose loops exist only compiled."""
         return "its loops exist only compiled" if getattr(run.algo, "compiled_only", False) else None
 
 
@@ -210,18 +210,18 @@ class Numpy(Numba):
 
 @dataclass(frozen=True)
 class Experiment:
-    """Everything that decides a run's numbers.
+    """Everything on which a run's numbers depend.
 
     Parameters
     ----------
     problem, topology
-        Those of replicate 0 if each replicate draws its own; with all clients if participation differs by replicate.
+        Data and graph; of replicate 0 if each replicate draws its own, with all clients if participation differs.
     redraw : callable or None
         As in `fkl.tasks.task.Task`.
     links : Links or None
-        Links of the topology that are up in each iteration; None for all.
+        Model of the links that are up in each iteration; None if all links always are.
     engine : Engine
-        Engine of the rounds.
+        Engine that runs the rounds.
     metrics : dict of str to str
         The key of this name.
     intervals : object or None
@@ -244,12 +244,12 @@ class Experiment:
 
     @cached_property
     def task(self) -> Task:
-        """The problem's kind."""
+        """The task of the method, with this problem."""
         return task_of(self.algorithm)(self.problem, self.redraw)
 
 
 def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[World, Ledger]:
-    """World of some replicates of an experiment, and the ledger behind its channel."""
+    """World of some replicates of an experiment, and the ledger of its channel."""
     problem, network, precision = experiment.problem, experiment.network, experiment.precision
     topology, streams = experiment.topology, Streams(experiment.seed, replicates)
     if experiment.redraw is not None:
@@ -265,7 +265,7 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     if getattr(network, "timed", False):  # a user's network class may not have this field
         own = streams if experiment.redraw is not None else Streams(experiment.seed, (0,))
         times = network.times(problem.rounds, problem.clients, own.generators(Role.TIMES)[0])
-        if topology is not None:  # on a graph, late agents miss the iteration
+        if topology is not None:  # on a graph, agents that are late miss the iteration
             times = times.among(problem.present)
             problem = problem.thinned(problem.present & times.in_time)
     label = experiment.algorithm.label
@@ -276,7 +276,7 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     return World(*known, engine.bank, *judged, engine.exchange), ledger
 
 
-# ---- Methods without federation: `learners=alone` and `learners=pooled` play the method itself, on the same samples,
+# ---- Methods without federation: `learners=alone` and `learners=pooled` run the method itself, on the same samples,
 # with the same scale and features.
 
 BY_ITSELF = Topology(1, np.zeros((0, 2), np.int64))
@@ -284,13 +284,13 @@ BY_ITSELF = Topology(1, np.zeros((0, 2), np.int64))
 
 
 def why_not(learners: str, method: Any) -> str | None:
-    """Why a method cannot be played like this, as the end of a line; None if it can."""
+    """Why a method cannot run with these learners, as the end of a line; None if it can."""
     if learners == "federated":
         return None
     if not task_of(method).has_rows_at_clients:
-        return f"{method.label} is not of clients with rows of their own in rounds"
+        return f"{method.label} has no clients that learn from their own rows in rounds"
     if learners == "alone" and getattr(method, "judged_in", OnBatches.judged_in) is not OnBatches.judged_in:
-        return f"features of {method.label} are made of all clients' samples"
+        return f"features of {method.label} are made from all clients' samples"
     return None
 
 
@@ -308,14 +308,14 @@ def pooled_task(task: Task) -> Task:
 
 @dataclass
 class Each:
-    """The state of every client's own learner."""
+    """The states of the clients' separate learners."""
 
     states: list[Any]
 
 
 @dataclass(frozen=True)
 class Alone:
-    """A method that every client, or the one with all samples, runs by itself, without messages."""
+    """A method that every client, or the one client with all samples, runs alone, without messages."""
 
     method: Any
 
@@ -334,7 +334,7 @@ class Alone:
         return Each([self.method.init(one) for one in self._worlds(world)])
 
     def step(self, world: World, state: Each, t: int) -> tuple[Each, Any]:
-        """One round of every client by itself, with concatenated outcomes."""
+        """Run one round of every client alone, and concatenate the outcomes."""
         states, outcomes = [], []
         for own, one in zip(state.states, self._worlds(world), strict=True):
             one.channel.open_round(t, one.problem.present[t])
@@ -344,7 +344,7 @@ class Alone:
         return Each(states), beside_each_other(outcomes)
 
     def _worlds(self, world: World) -> list[World]:
-        """A world for each client, made once per common world."""
+        """A world for each client, made once for each common world."""
         known = vars(self).get("_known")
         if known is None or known[0] is not world:
             known = world, [self._world_of(world, k) for k in range(world.problem.clients)]
@@ -379,16 +379,16 @@ def beside_each_other(outcomes: Sequence[Any]) -> Any:
 STEP_SIZES = ("step_size", "eta", "gamma", "rho")
 """Names of the step size in methods."""
 OTHER_STEPS = ("step_factor", "alpha", "eta_k")
-"""Keys that multiply the step size, or that are the step size of another update."""
+"""Keys that multiply the step size, or that are step sizes of other updates."""
 LARGEST_STEP = 2.0
-"""Larger than in any paper: twice the step size at which descent on a squared error with features of norm 1
+"""Above the step size of any paper: twice that at which descent on a squared error with features of norm 1
 overshoots."""
 WORSE = 2.0
-"""Limit of an error, as a multiple of the error of predicting 0.
+"""Largest error that is not reported, as a multiple of the error of predicting 0.
 
-Every method starts with the error of 0. Stable descent, with at most half of a too large step, does not reach twice its
-possible error, even on pure noise. Published numbers do come close to the error of 0 (POLY-2 on airfoil, RFOMKR on
-bias, concrete and naval have 0.96 to 1.00 times it), so a comparison with the best constant would give false alarms.
+Every method starts by predicting 0. Stable descent, with steps up to half of the unstable size, stays below twice its
+possible error, even on pure noise. Published errors can be close to the error of 0 (0.96 to 1.00 times it for POLY-2 on
+airfoil, and RFOMKR on bias, concrete and naval), so comparing with the best constant would give false alarms.
 """
 
 
@@ -397,24 +397,24 @@ class NotFiniteError(Exception):
 
 
 class DivergedError(FklError):
-    """A method whose numbers are no longer finite.
+    """An error for a method whose numbers are no longer finite.
 
     Parameters
     ----------
     algorithm : Algorithm
     failed : Chunk
-        Replicates that ran when it happened; its judge and ledger are valid up to round t. Earlier replicates ended
-        normally.
+        Replicates that ran when the method diverged; their judge and ledger are valid up to round t. Earlier replicates
+        ended normally.
     t : int
         Number of rounds before the divergence.
     not_finite : str
-        The first array that was not finite, if the divergence was too early for a usual step size to be the cause; else
+        The first array that was not finite, if the divergence was too early to be caused by a usual step size; else
         empty.
 
     Attributes
     ----------
     folder : Path or None
-        Folder with these rounds.
+        Folder with the rounds before the divergence.
     """
 
     def __init__(self, algorithm: Any, failed: Any, t: int, not_finite: str = "") -> None:
@@ -430,23 +430,23 @@ class DivergedError(FklError):
 
 
 def blame(algorithm: Any, rounds: int) -> str:
-    """Name the keys that made a method diverge, as the end of a sentence: ``with algo.eta=5.0: lower it``.
+    """Names the keys that made a method diverge, as the end of a sentence: ``with algo.eta=5.0: lower it``.
 
-    Theta <- theta - step (gradient + 2 lam theta) overshoots because of the regulariser if step lam is above 1, and
-    because of the loss if the step is above about 1. DSG, FDSKL, FD-SVRG and CTA have the same limits with other
+    The step theta <- theta - step (gradient + 2 lam theta) overshoots because of the regulariser if step lam is above
+    1, and because of the loss if step is above about 1. DSG, FDSKL, FD-SVRG and CTA have the same limits with other
     constants. DKLA, COKE and SecureBoost minimise exactly and work with any lam.
 
     Parameters
     ----------
     algorithm : Algorithm
     rounds : int
-        T, because eta=null is 1/sqrt(T).
+        Number T of rounds, because eta=null means 1/sqrt(T).
     """
     return _blamed(algorithm, rounds)[1]
 
 
 def _blamed(algorithm: Any, rounds: int) -> tuple[bool, str]:
-    """Whether any of the keys is unusually large, and the message of `blame`."""
+    """Whether any key is unusually large, and the message of `blame`."""
     algorithm = getattr(algorithm, "innermost", algorithm)  # conditions have no step size
     values = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     size = next((name for name in STEP_SIZES if name in values), None)
@@ -466,13 +466,13 @@ def _blamed(algorithm: Any, rounds: int) -> tuple[bool, str]:
 
 
 def worse_than_zero(targets: NDArray[Any], mse: NDArray[np.float64]) -> str | None:
-    """A message if errors are finite but larger than those of any method that learns; otherwise None.
+    """A message if errors are finite but larger than those of any method that learns; else None.
 
     Parameters
     ----------
     targets : array
     mse : (R,)
-        Mean squared error of each replicate at the end, over these samples or some of them.
+        Final mean squared error of each replicate, over these samples or part of them.
     """
     zero = float(by_block(lambda some: np.square(some, dtype=np.float64), targets).mean())
     worse = int((mse > WORSE * zero).sum())

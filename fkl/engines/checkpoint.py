@@ -1,4 +1,4 @@
-"""A file with the state of a long run, from which a killed run resumes."""
+"""A file with the state of a long run, from which the run resumes if it was killed."""
 
 import json
 import time
@@ -17,15 +17,15 @@ Kept = TypeVar("Kept")
 CHECKPOINT = "checkpoint"
 """Name of the file in a run's folder."""
 TEXT = "text"
-"""Name of the array that holds the JSON."""
+"""Name of the array with the JSON."""
 
 
 class Follower(Protocol):
-    """Output that grows during a run, such as its tables, and is truncated to the position of a checkpoint."""
+    """Output that grows during a run, such as its tables, and that can be truncated to a checkpoint's position."""
 
     @property
     def position(self) -> Any:
-        """Its position, as plain data."""
+        """The current position, as plain data."""
         ...
 
     def truncate_to(self, position: Any) -> None:
@@ -34,15 +34,15 @@ class Follower(Protocol):
 
 
 class Checkpoint:
-    """The file with a run's state: plain data after its SHA-256, and no code.
+    """The file with a run's state: a SHA-256, then plain data, and no code.
 
     Parameters
     ----------
     file : Path
     every : float or None
-        Seconds between two savings: 0 saves as often as possible, None never.
+        Seconds between two checkpoints; 0 for as often as possible, None for never.
     digest : str
-        Digest of the run; the file of another run is not read.
+        Digest of the run; a file of another run is not used.
     follower : Follower or None
     """
 
@@ -58,27 +58,27 @@ class Checkpoint:
         return time.monotonic() - self._last >= self._every
 
     def place(self) -> tuple[int, int] | None:
-        """First of the running replicates, and their number; None, with a message, if this run has no readable file."""
+        """First of the running replicates, and their number; None without a usable file, with a message."""
         found = self._read()
         if found is None:
             return None
         place = found[0].get("place")
         if isinstance(place, list) and len(place) == 2 and all(type(one) is int and one >= 0 for one in place):
             return place[0], max(1, place[1])
-        self._say_anew("it names no place")
+        self._say_anew("it does not say which replicates were running")
         return None
 
     def rounds(self) -> tuple[int, int, int] | None:
-        """As `place`, with the number of rounds of these replicates."""
+        """As `place`, with the number of rounds that these replicates have finished."""
         place = self.place()
         found = None if place is None else self._read()
         done = None if found is None else found[0].get("rounds")
         return (*place, done) if place is not None and type(done) is int else None
 
     def load(self, owner: Any, kind: type[Kept]) -> Kept | None:
-        """The saved object of this type, with the attributes of `owner` to which it refers; None if unreadable.
+        """The saved object of this type, linked to attributes of `owner` to which it refers; None if unreadable.
 
-        The follower returns to its position at that time.
+        The follower is truncated to its position in the checkpoint.
         """
         found = self._read()
         if found is None:
@@ -91,7 +91,7 @@ class Checkpoint:
                 raise TypeError(f"it is of {type(done).__name__}")
             if self._follower is not None:
                 self._follower.truncate_to(position)
-        except Exception as error:  # any error from a hand-written file
+        except Exception as error:  # a hand-written file can cause any error
             self._say_anew(f"{type(error).__name__}: {error}")
             return None
         return done
@@ -104,7 +104,7 @@ class Checkpoint:
         place : (int, int)
             First of the running replicates, and how many run together.
         done : any
-            Plain data, and objects made of plain data.
+            Plain data, or objects made of plain data.
         owned : mapping of str to object
             Attributes of the reader's owner; `done` refers to them by name.
         """
@@ -116,17 +116,17 @@ class Checkpoint:
             text["position"] = writer.to_plain(position)
             words = np.frombuffer(json.dumps(text).encode(), np.uint8)
             write_sealed(self.file, {TEXT: words, **writer.arrays})
-        except NotPlainError as error:  # the user's own method
-            warning(f"no checkpoints: the method's state holds {error}")
+        except NotPlainError as error:  # only a user's own method
+            warning(f"no checkpoints are saved: the method's state holds {error}")
             self._every = float("inf")
-        except CannotWriteError as error:  # there may be space the next time
+        except CannotWriteError as error:  # there may be space next time
             if not self._warned:
                 warning(f"no checkpoint for now: {error}")
             self._warned = True
         self.wait()
 
     def wait(self) -> None:
-        """Restart the count of seconds until the next saving."""
+        """Restart the count of seconds until the next checkpoint."""
         self._last = time.monotonic()
 
     def remove(self) -> None:
@@ -134,13 +134,13 @@ class Checkpoint:
         self.file.unlink(missing_ok=True)
 
     def _read(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """The JSON of this run's file, and the arrays."""
+        """The JSON and the arrays of this run's file; None without a usable file."""
         try:
             arrays = read_sealed(self.file)
             text = json.loads(arrays.pop(TEXT).tobytes())
             if text["digest"] == self._digest:
                 return text, arrays
-            self._say_anew("another run's")
+            self._say_anew("it belongs to another run")
         except FileNotFoundError:
             pass
         except Exception as error:  # as above
@@ -148,4 +148,4 @@ class Checkpoint:
         return None
 
     def _say_anew(self, why: str) -> None:
-        warning(f"{self.file}: not used, the run begins anew ({in_one_line(why)})")
+        warning(f"{self.file}: not used, so the run starts from the beginning ({in_one_line(why)})")

@@ -10,7 +10,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 class Devices:
     """The largest mesh of devices whose sides divide the replicates and the clients.
 
-    XLA divides the work like the arrays, and adds sums across devices. Results change only by rounding.
+    XLA divides the work in the same way as the arrays, and adds sums across devices. Results change only by rounding.
 
     Parameters
     ----------
@@ -27,15 +27,15 @@ class Devices:
         self._mesh = jax.make_mesh((rows, columns), tuple(self._sizes), both, devices=used)
 
     def placed(self, arrays: Any, before: int = 0) -> Any:
-        """These arrays on the devices, divided along the axes of replicates and of clients.
+        """The arrays on the devices, divided along the axes of replicates and of clients.
 
         Parameters
         ----------
         arrays : tree of arrays
-            The first axis with the length of the replicates is theirs, and the next one with the length of the clients
-            is the clients'.
+            The first axis whose length is the number of replicates counts as theirs, and the next axis whose length is
+            the number of clients as the clients'.
         before : int
-            Number of axes before these.
+            Number of leading axes to skip.
         """
         if self._mesh.size == 1:
             return arrays

@@ -1,7 +1,7 @@
-"""Clients in parts, one after another, with samples and states in files: `engine=disk`, for more than memory holds.
+"""`engine=disk`: clients run in parts, one after another, with samples and states in files, to save memory.
 
-A part has whole tiles of `CLIENT_TILE` clients. The sums of each part are added to those of the earlier parts tile by
-tile, so the order of additions, and therefore the bytes, are those of all clients together.
+A part consists of whole tiles of `CLIENT_TILE` clients. The sums of each part are added to those of earlier parts tile
+by tile. The order of additions, and therefore every byte, is the same as with all clients together.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,21 +29,21 @@ from fkl.wire import payloads as wire
 
 CLIENTS_A_PART = 32 * CLIENT_TILE
 ALIGNED = 64
-"""Places begin at multiples of this many bytes."""
+"""Arrays begin at multiples of this many bytes."""
 
 
 class InParts(Channel):
-    """The channel of all clients, each part of whom has a channel of its own with the same ledger."""
+    """The channel of all clients; each part of the clients has its own channel with the same ledger."""
 
     def open_round(self, t: int, present: NDArray[np.bool_]) -> None:
-        """As `Channel.open_round`."""
+        """Begin round t; `present` (K,) says which clients take part."""
         self._t, self._here = t, present
 
     def _nothing_sent(self) -> NDArray[np.int64]:
-        return np.zeros((self.ledger.shape[0], 0), np.int64)  # the channels of the parts count
+        return np.zeros((self.ledger.shape[0], 0), np.int64)  # the parts' channels count messages
 
     def of_clients(self, some: slice) -> Channel:
-        """The channel of a part."""
+        """The channel of a part of the clients."""
         precision = np.dtype(f"f{self.width}")
         part = Channel(self.network, self.ledger.of_clients(some), precision, self.algorithm, self.streams)
         part.open_round(self._t, self._here[some])
@@ -57,11 +57,11 @@ class OfAllParts(SumOnly):
     Parameters
     ----------
     payload : Payload
-        That of one part.
+        The payload of one part.
     sums : sequence of arrays
         Terms of the sum over all clients.
     share : (K,)
-        Their weights.
+        Weights of the clients.
     """
 
     refusal: ClassVar[tuple[str, str, str]] = (
@@ -72,15 +72,15 @@ class OfAllParts(SumOnly):
     share: Array
 
     def mean(self, share: Array) -> Array:
-        """The sum over all clients, which has been computed with these weights."""
+        """The sum over all clients, which was computed with these weights."""
         if share is not self.share and not np.array_equal(share, self.share):
-            raise BadValue("engine", "disk", "numba or numpy for a method or condition that weighs messages afterwards")
+            raise BadValue("engine", "disk", "numba or numpy for a method or condition that weights messages later")
         mean: Array = self.payload.of_sums(*self.sums)
         return mean
 
 
 class Stored:
-    """What the clients of all parts hold, and what they have shown in this round, in large arrays."""
+    """States of the clients of all parts, and their outcomes in this round, in large arrays."""
 
     def __init__(self, clients: int) -> None:
         self.parts = [*memory.blocks(clients, CLIENTS_A_PART)]
@@ -96,23 +96,23 @@ class Stored:
         return self._states[number]
 
     def keep(self, number: int, state: Any) -> None:
-        """Copy the state of a part to its place."""
+        """Copy the state of a part to its place in the arrays."""
         arrays, places = parts(state), []
         for place, array in enumerate(arrays):
-            key = len(arrays), place  # conditions have memory from the first round on
-            if key not in self._held:  # the last part may have nearly twice as many clients as another
+            key = len(arrays), place  # conditions get memory in the first round
+            if key not in self._held:  # the last part may have nearly twice as many clients as the others
                 size = -(-array.nbytes // ALIGNED) * ALIGNED
                 self._held[key] = memory.empty((len(self.parts) + 1, size), np.uint8)
             held = self._held[key].reshape(-1)[number * self._held[key].shape[1] :]
             places.append(held[: array.nbytes].view(array.dtype).reshape(array.shape))
-        # A method may return the array of one field as that of another
+        # A method may return one field's array in another field
         moved = len(arrays) > 1 and any(np.may_share_memory(*both) for both in product(arrays, places))
         for place, array in zip(places, [*map(np.array, arrays)] if moved else arrays, strict=True):
             place[...] = array
         self._states[number] = rebuilt(state, places)
 
     def show(self, some: slice, outcome: Outcome | None) -> None:
-        """Copy what these clients show, by fields of `Outcome`, to its place."""
+        """Copy these clients' outcome, field by field, to its place in the arrays."""
         if outcome is None:
             return
         shown = {field.name: getattr(outcome, field.name) for field in fields(outcome)}
@@ -124,7 +124,7 @@ class Stored:
                 self._shown[name][:, some] = values
 
     def outcome(self) -> Outcome:
-        """What all clients have shown."""
+        """The outcome of all clients."""
         shown: dict[str, Any] = {"loss": None} | self._shown
         norm = shown.pop("squared_norm")
         return Outcome(**shown, squared_norm=lambda: norm)
@@ -137,7 +137,7 @@ class Disk(Numba):
     has_all_clients: ClassVar[bool] = False
 
     def can_play(self, run: Run) -> str | None:
-        """It runs clients of a server that needs only means over them, also in most conditions."""
+        """Why not: this engine needs a server that uses only means over clients; most conditions are possible."""
         if why := why_not_a_part_at_a_time(run):
             return why
         network, settings = run.network, run.settings
@@ -153,11 +153,11 @@ class Disk(Numba):
             "save_model": settings.save_model,
         }
         found = ", ".join(name for name, there in refused.items() if there)
-        return f"with {found} all clients have to be in memory" if found else None
+        return f"with {found}, all clients have to be in memory" if found else None
 
     @contextmanager
     def opened(self) -> Iterator[Engine]:
-        """Put large arrays into files."""
+        """Keep large arrays in files."""
         with memory.on_disk():
             yield self
 
@@ -168,7 +168,7 @@ class Disk(Numba):
     def exchange(
         self, method: Any, common: Common, channel: Any, client: Any, down: Any, samples: Any, share: Array, turn: Any
     ) -> tuple[Any, Any, Any]:
-        """Let the clients play in parts; a part without a present client does not."""
+        """Run the clients' part of an exchange, one part after another; skip parts without a present client."""
         stored = client if isinstance(client, Stored) else Stored(len(share))
         play = [number for number, some in enumerate(stored.parts) if samples.present[some].any()]
         if method.hides_presence or not play:
@@ -187,7 +187,7 @@ class Disk(Numba):
                 share[some],
                 replace(turn, clients=numbers),
             )
-            stored.show(some, outcome)  # first, for what it shows may lie in the old state
+            stored.show(some, outcome)  # before `keep`, because the outcome may share memory with the old state
             stored.keep(number, state)
             shows = shows or outcome is not None
             payloads = wire.payloads_of(up)
@@ -203,8 +203,8 @@ class Disk(Numba):
         return stored, up, stored.outcome() if shows else None
 
     def checkpoint(self, folder: Path, every: float | None, digest: str, follower: Follower | None) -> Checkpoint:
-        """A checkpoint that is never saved, for memory does not hold its arrays; that of another engine is not used."""
+        """A checkpoint that is never saved, because memory cannot hold its arrays; other engines' are not used."""
         return Checkpoint(folder / CHECKPOINT, None, f"{digest}, in parts", follower)
 
     def forecast(self, experiment: Any, threads: int | None, sampled: Callable[..., float]) -> None:
-        """No estimate of its own: the rounds take as long as those of numba, and the disk decides about the rest."""
+        """No estimate: rounds take as long as those of numba, and the rest depends on the disk."""

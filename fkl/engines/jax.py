@@ -1,4 +1,4 @@
-"""Rounds as one compiled scan, on the device that JAX finds: `engine=jax`. JAX is imported when a run needs it."""
+"""`engine=jax`: rounds as a compiled scan on the device that JAX finds. JAX is imported when a run needs it."""
 
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -19,29 +19,29 @@ from fkl.screen.messages import say
 
 
 class Jax(Engine):
-    """A device, with a scan of the method's own rounds compiled by XLA."""
+    """A device that runs a scan of the method's own rounds, compiled by XLA."""
 
     name: ClassVar[str] = "jax"
 
     def can_play(self, run: Run) -> str | None:
-        """It runs methods and conditions that JAX can trace."""
+        """Why not: this engine needs methods and conditions that JAX can trace."""
         method = run.algo
         if is_judged(run.settings.rows):
-            return f"it sums up losses as it goes, and rows={run.settings.rows} keeps the loss of each row"
+            return f"it adds up losses on the device, and rows={run.settings.rows} needs the loss of each row"
         if run.settings.learners != "federated":
-            return f"with learners={run.settings.learners} each learner has rounds of its own"
+            return f"with learners={run.settings.learners} each learner has its own rounds"
         if run.settings.stop_when is not None:
-            return "it runs many rounds at once, and stop_when looks at each"
+            return "it runs many rounds at once, and stop_when checks each round"
         for name, given in (("metrics", run.settings.metrics), ("intervals", run.intervals)):
             if given:
-                return f"it sums up losses as it goes, and {name} are of each prediction"
+                return f"it adds up losses on the device, and {name} need each prediction"
         if getattr(method, "compiled_only", False):
             return "its loops exist only compiled by numba"
         if why := getattr(method, "not_traceable", "its class does not say that its rounds can be traced"):
             return str(why)
         inside = [name for name, one in run.conditions.items() if isinstance(one, OnMessages) and not one.traceable]
         inside += ["network.compute_s"] * getattr(run.network, "timed", False)
-        return f"a traced round has no {', '.join(inside)}" if inside else None
+        return f"JAX cannot trace {', '.join(inside)}" if inside else None
 
     @contextmanager
     def opened(self) -> Iterator[Engine]:
@@ -55,17 +55,17 @@ class Jax(Engine):
         say(f"engine=jax: on {device_name()}")
 
     def rounds(self, algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
-        """Play the remaining rounds, many in a scan, and pause after each scan."""
+        """Run the remaining rounds, many in each scan, and pause after each scan."""
         from fkl.engines.jax_world import play
 
         return play(algorithm, world, in_progress, watched)
 
     def notes(self) -> dict[str, Any]:
-        """The device."""
+        """Name of the device."""
         return {"device": device_name()}
 
     def forecast(self, experiment: Any, threads: int | None, sampled: Callable[..., float]) -> tuple[float, str] | None:
-        """Estimate from the first scan of one replicate; None for a user's own method that cannot be traced."""
+        """Estimate the seconds from the first scan of one replicate; None for a method that cannot be traced."""
         from fkl.engines.jax_world import play
 
         with suppress(FklError), at_most(threads), np.errstate(all="ignore"):
@@ -79,12 +79,12 @@ class Jax(Engine):
 
 
 def device_name() -> str:
-    """Name of the device with the arrays, or of several of a kind."""
+    """Name of the device with the arrays, or number and name of several devices."""
     import jax
 
     try:
         [found, *others] = jax.devices()
-    except RuntimeError as error:  # such as a JAX_PLATFORMS that this machine does not have
+    except RuntimeError as error:  # for example if JAX_PLATFORMS names a platform that this machine lacks
         raise FklError(f"engine=jax: no device: {in_one_line(error)}") from None
     several = f"{len(others) + 1} x " if others else ""
     return f"{several}{found.platform} ({found.device_kind})"

@@ -1,7 +1,7 @@
-"""Rounds as one compiled scan: how `engine=jax` runs a method.
+"""Rounds as a compiled scan: how `engine=jax` runs a method.
 
 The method's own `step` is traced once, in a world with placeholders for the samples, random numbers and channel of a
-round, and XLA compiles a loop over many rounds. The host still draws random numbers from the same streams, and books
+round, and XLA compiles a loop over many rounds. The host still draws random numbers from the same streams, and records
 messages in the same ledger, with the sizes that the scan returns.
 """
 
@@ -34,20 +34,20 @@ from fkl.wire.payloads import Size
 Array = Any
 """Array of JAX or numpy."""
 MOST_ROUNDS = 64
-"""Maximum number of rounds in a scan, because progress and checkpoints wait for its end."""
+"""Maximum number of rounds in a scan, since progress lines and checkpoints wait for its end."""
 LEAST_ROUNDS = 2
 """Minimum number of rounds: one round would not be compiled as a loop, and might round differently."""
-"""Input of a `StreamJudge` about a round."""
+"""Number of a round's sums that a `StreamJudge` needs."""
 ROOM = 2**26
-"""Maximum bytes of a scan's inputs and results over its rounds."""
+"""Maximum bytes of a scan's inputs and results over all its rounds."""
 ANGLES = 2**28
 """Maximum number of angles of a scan on a CPU: a few seconds."""
 
 
 def play(algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
-    """Play the remaining rounds, and pause after each scan; see `fkl.engines.base.Engine.rounds`."""
+    """Run the remaining rounds, and pause after each scan; see `fkl.engines.base.Engine.rounds`."""
     problem, seconds = world.problem, in_progress.seconds
-    # Setting of this block, not of the process, because a program that uses fkl may have its own precision.
+    # Set for this block, not for the process, because a program that uses fkl may have its own precision
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
         scan = Scan(algorithm, world, in_progress.state, in_progress.judge)
         in_progress.state = scan.state
@@ -71,7 +71,7 @@ def play(algorithm: Algorithm, world: World, in_progress: Any, watched: bool = F
         except JaxRuntimeError as error:
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
-            raise MemoryError("the device has no more") from None
+            raise MemoryError("the device has no more memory") from None
         _settle(in_progress)
     in_progress.judge.close()
 
@@ -93,10 +93,10 @@ class Told(NamedTuple):
     Parameters
     ----------
     shown : tuple of (B, ...)
-        For a `StreamJudge` the sums of its `add_sums` and, for a method with predictive variances, predictions,
-        their variances and, if the outcome has them, log densities; for another judge the outcome of a round.
+        For a `StreamJudge`, the sums of its `add_sums`; for a method with predictive variances, then predictions,
+        their variances and, if the outcome has them, log densities. For another judge, the outcome of a round.
     sizes : tuple of (B, ...)
-        Sizes of messages, and the clients that sent them, if these may differ between rounds.
+        Sizes of messages and the clients that sent them, if these can differ between rounds.
     """
 
     shown: tuple[Array, ...]
@@ -110,11 +110,11 @@ class Given(NamedTuple):
     ----------
     t : (B,) int64
     counts : (B,) bool
-        Whether the round exists: the last scan may be longer than the remaining rounds.
+        Whether the round exists, because the last scan may be longer than the remaining rounds.
     samples : tuple of (B, K, d), (B, K), (B, K)
         x, y and each client's share in a mean; empty for a batch.
     of_host : tuple of (B, ...)
-        Random numbers, and the links that are up, in the order of their use in a round.
+        Random numbers and links that are up, in the order in which a round uses them.
     """
 
     t: Array
@@ -149,13 +149,13 @@ class Scan:
     algorithm : Algorithm
     world : World
     state : any
-        From `Algorithm.init`, or a later one.
+        State from `Algorithm.init`, or a later state.
     judge : Judge
 
     Attributes
     ----------
     length : int
-        Rounds of the scan.
+        Number of rounds of the scan.
     """
 
     def __init__(self, algorithm: Algorithm, world: World, state: Any, judge: Any) -> None:
@@ -171,11 +171,11 @@ class Scan:
             () if bank is None else _on_device((bank.rho, bank.scale, bank.phase)),
             () if self._of_streams else _on_device(parts(world.samples.rows)),
         )
-        # Shapes of a round's results; tracing also finds its requests to the host.
+        # Find the shapes of a round's results; tracing also records its requests to the host
         given = self.given(range(1), 1)
         try:
             shown, made = jax.eval_shape(self._first_round, self._fixed, parts(state), given)
-        except (JAXTypeError, JAXIndexError) as error:  # of a class of the user's own that says what it is not
+        except (JAXTypeError, JAXIndexError) as error:  # from a user's class that wrongly claims to be traceable
             [why, *_] = str(error).splitlines()
             raise FklError(
                 f"engine=jax: the rounds of {algorithm.label} cannot be traced: {own_place(error)}{why}"
@@ -186,10 +186,10 @@ class Scan:
             if loss is not None:
                 require_shape("Outcome.loss", loss, *judge.loss.shape, None)
                 judge.kernel_loss = np.zeros(loss.shape) if judge.kernel_loss is None else judge.kernel_loss
-        # A condition's memory consists of zeros before the first round
+        # A condition's memory starts with zeros
         self._state = state = filled(state, rebuilt(self._state, [np.zeros(one.shape, one.dtype) for one in made]))
         self._fixed = self._fixed._replace(minimiser=_on_device(parts(self._minimiser)))
-        # Scans have equal lengths, limited by memory and time, so few rounds of the last one are wasted.
+        # Scans have equal lengths, limited by memory and time, so the last scan wastes few rounds
         nbytes = 0 if self._of_streams else shown.size * shown.dtype.itemsize
         nbytes += sum(part.nbytes for part in jax.tree.leaves(self.given(range(1), 1)))
         most, rounds, clients = min(MOST_ROUNDS, ROOM // nbytes), world.problem.rounds, world.problem.clients
@@ -202,18 +202,18 @@ class Scan:
 
     @property
     def state(self) -> Any:
-        """The given state, with the memory of all conditions."""
+        """The state that was given, with the memory of all conditions."""
         return self._state
 
     def play(self, state: Any, given: Given) -> tuple[Any, Told]:
-        """The state after these rounds, and their results; a `StreamJudge` has already added their outcomes."""
+        """The state after these rounds, and their results; the sums of a `StreamJudge` include them already."""
         (made, sums), told = self._compiled(*self._placed(state, given))
         if self._of_streams:
             self._judge.sums = rebuilt(self._judge.sums, sums)
         return rebuilt(state, made), Told(*(tuple(map(np.asarray, values)) for values in told))
 
     def enter(self, t: int, told: Told) -> None:
-        """Book the messages and the outcome of round t."""
+        """Record the messages and the outcome of round t."""
         channel, judge, changing = self._world.channel, self._judge, iter(told.sizes)
         channel.open_round(t, self._world.problem.present[t])
         for book, given in self._booked:
@@ -229,7 +229,7 @@ class Scan:
             raise NotFiniteError
 
     def _placed(self, state: Any, given: Given) -> tuple[Any, Any, Any]:
-        """The program's arguments, on its devices."""
+        """The program's arguments on its devices."""
         carried = parts(state), parts(self._judge.sums) if self._of_streams else ()
         return self._devices.placed(self._fixed), self._devices.placed(carried), self._devices.placed(given, 1)
 
@@ -248,11 +248,11 @@ class Scan:
         return Given(padded(rounds), padded([True] * len(rounds)), tuple(map(padded, samples)), of_host)
 
     def _rounds(self, fixed: _Fixed, carried: Any, given: Given) -> Any:
-        """All rounds, traced."""
+        """All rounds of a scan, for tracing."""
 
         def one(carried: Any, given: Given) -> Any:
             state, outcome = self._step(fixed, rebuilt(self._state, carried[0]), given, iter(given.of_host))
-            # The judge's sums, and its input about a round
+            # The judge's sums, and its input of this round
             sums, shown = (), (outcome,)
             if self._of_streams:
                 _, y, share = given.samples
@@ -275,7 +275,7 @@ class Scan:
         return (outcome.y_hat, outcome.loss) if self._of_streams else outcome, parts(self._state)
 
     def _step(self, fixed: _Fixed, state: Any, given: Given, of_host: Iterator[Array] | None) -> tuple[Any, Any]:
-        """A traced round of the method, in a world of placeholders; without `of_host` it records its requests."""
+        """A traced round of the method in a world of placeholders; without `of_host`, its requests are recorded."""
         world, common = self._world, self._world.common
         host = _Host(of_host)
         standing: dict[str, Any] = {
@@ -305,7 +305,7 @@ def _fields(value: Any) -> dict[str, Any]:
 
 
 _newest: dict[str, Any] = {}
-"""The last compiled program, by its text, because later replicates usually have the same program."""
+"""The last compiled program, by its text, because later replicates usually need the same program."""
 
 
 def _compiled(lowered: Any) -> Any:
@@ -325,14 +325,14 @@ def _on_device(values: tuple[Array, ...]) -> tuple[Array, ...]:
 
 
 class _Host:
-    """Values from the host for a traced round: records each request, and returns its value."""
+    """Values from the host for a traced round: records each request, and returns the requested value."""
 
     def __init__(self, made: Iterator[Array] | None) -> None:
         self.asked: list[Callable[[int], Array]] = []
         self._made = made
 
     def of_round(self, make: Callable[[int], Array]) -> Array:
-        """The array that `make` returns for a round's number, requested once and made for each round."""
+        """The array that `make` returns for a round's number; it is requested once, and made for each round."""
         self.asked.append(make)
         return jnp.asarray(make(0)) if self._made is None else next(self._made)
 
@@ -353,14 +353,14 @@ class _Streams:
 
 
 class _Booked(NamedTuple):
-    """A call that books messages of a round, with its arguments, which may be traced."""
+    """A call that records messages of a round, with its arguments, which may be traced."""
 
     book: Callable[..., None]
     given: tuple[Any, ...]
 
 
 class _Channel(Channel):
-    """Replaces `Channel` in a traced round: records the sizes of messages, and passes them on.
+    """Replaces `Channel` in a traced round: records the sizes of messages, and delivers the messages.
 
     Parameters
     ----------
@@ -397,13 +397,13 @@ class _Channel(Channel):
         return Awake(*(of_field(field.name) for field in fields(Awake)))
 
     def any_answer(self, heard: Array, together: Any) -> Any:
-        """Whether any client has answered: certain if some client is present in every round."""
+        """Whether any client has answered; known to be true if some client is present in every round."""
         return True if self._always else heard.any()
 
 
 @dataclass(frozen=True)
 class _Round:
-    """Replaces `Problem` in a traced round: it has the samples of this round, and everything else from the problem."""
+    """Replaces `Problem` in a traced round: has the samples of this round; other attributes are the problem's."""
 
     problem: Any
     samples: tuple[Array, ...]
@@ -412,7 +412,7 @@ class _Round:
         return getattr(self.problem, name)
 
     def round(self, t: Any) -> tuple[Array, Array, Array]:
-        """Samples, targets and shares of the traced round, for any number."""
+        """Samples, targets and shares of the traced round, whatever t is."""
         x, y, share = self.samples
         return x, y, share
 
@@ -423,7 +423,7 @@ class _Round:
 
 
 class _Samples:
-    """Replaces `BatchSamples` in a traced round; the host makes the minimiser over the samples once.
+    """Replaces `BatchSamples` in a traced round; the host makes the minimiser for the samples once.
 
     Parameters
     ----------
@@ -431,7 +431,7 @@ class _Samples:
     rows : Rows
         Traced rows of these samples.
     minimiser : Minimiser or None
-        None in the first round, in which the method requests it.
+        None in the first round, when the method requests it.
     """
 
     def __init__(self, held: BatchSamples, rows: Any, minimiser: Any) -> None:
@@ -439,7 +439,7 @@ class _Samples:
         self._held, self._rows, self._knows = held, rows, minimiser is not None
 
     def gradient(self, theta: Array) -> Array:
-        """Gradient of each client's mean loss at theta, by the traced rows."""
+        """Gradient of each client's mean loss at theta, from the traced rows."""
         return self._held.loss.gradient(self._rows, theta)
 
     def minimise(self, c: Any, v: Array, start: Array) -> Array:
@@ -458,11 +458,11 @@ class _WorldOfRound(World):
     host: Any = None
 
     def present(self, t: Any) -> Any:
-        """As of `World`."""
+        """As in `World`, from the host."""
         return self.host.of_round(lambda t: self.problem.problem.present[t])
 
     def together(self, t: Any) -> Any:
-        """As in `World`, from the shares of this round if it has samples of its own."""
+        """As in `World`; computed from the shares of this round if the round has samples."""
         if not self.problem.samples:
             return self.host.of_round(lambda t: self.problem.problem.together[t])
         _, _, share = self.problem.samples
@@ -475,5 +475,5 @@ class _CommonOfRound(Common):
 
     @property
     def xp(self) -> Any:
-        """JAX's own."""
+        """The namespace of JAX's array functions."""
         return jnp

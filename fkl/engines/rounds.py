@@ -1,4 +1,4 @@
-"""The loop over replicates, which run in groups that fit into memory. It is the same for all engines."""
+"""The loop over replicates, which run in chunks that fit into memory. It is the same for all engines."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -24,20 +24,20 @@ from fkl.wire import Channel, Ledger
 from fkl.wire.payloads import kinds
 
 EARLY = 10
-"""Rounds in which no usual step size makes numbers diverge: an array that is not finite by then is named."""
+"""Number of rounds in which no usual step size makes numbers diverge; earlier divergence names the array."""
 
 
 class Learned(NamedTuple):
-    """Learned function of a replicate.
+    """The learned function of a replicate.
 
     Parameters
     ----------
     function : Function
-        Function of the scaled numbers that methods see.
+        Function of the scaled samples that methods see.
     scale : Scale
-        The scaling of these numbers.
+        Scale of the samples and targets.
     reached : (K,) bool
-        Whether a client took part in any round; of personal functions, only these have been learned.
+        Whether a client took part in any round; only these clients have learned personal functions.
     """
 
     function: Function
@@ -52,17 +52,17 @@ class Chunk:
     judge: Judge
     ledger: Ledger
     elapsed: NDArray[np.float64]
-    """Time spent in the algorithm's `init` and `step` up to the end of each round, all replicates together, (T,)."""
+    """Time in the algorithm's `init` and `step` up to the end of each round, over all replicates, (T,)."""
     first: int
     """Number of the first replicate."""
     learned: tuple[Learned, ...] = ()
-    """A function for each replicate, if the loop keeps functions."""
+    """The learned function of each replicate, if the loop keeps functions."""
     told: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    """Columns of network conditions in the summary (R,), by name."""
+    """Conditions' columns in the summary, (R,), by name."""
     by_round: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    """Their columns of the rounds (T, R), by name."""
+    """Conditions' columns of the rounds, (T, R), by name."""
     stopped_at: float | None = None
-    """The round after which `stop_when` ended the run, NaN if it never held; None for a run without it."""
+    """Round after which `stop_when` ended the run, NaN if it was never true; None for a run without `stop_when`."""
 
     @property
     def seconds(self) -> float:
@@ -70,14 +70,14 @@ class Chunk:
         return float(self.elapsed[-1])
 
     def seconds_per_replicate(self) -> NDArray[np.float64]:
-        """Time of each replicate by itself up to the end of each round, (T, R)."""
+        """Each replicate's share of the time up to the end of each round, (T, R)."""
         replicates = self.ledger.shape[0]
         return np.repeat(self.elapsed[:, None] / replicates, replicates, axis=1)
 
 
 @dataclass
 class InProgress:
-    """Replicates that run together, between two rounds, as stored in a checkpoint.
+    """Replicates that run together, between two rounds, as a checkpoint stores them.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class InProgress:
     elapsed : (T,)
         As in `Chunk`, up to round t.
     t : int
-        Rounds done.
+        Number of rounds done.
     """
 
     state: Any
@@ -96,7 +96,7 @@ class InProgress:
 
     @property
     def seconds(self) -> float:
-        """Time spent so far, `init` included from the first round on."""
+        """Time so far, including `init`."""
         return float(self.elapsed[max(0, self.t - 1)])
 
 
@@ -109,7 +109,7 @@ def simulate(
     watch: Callable[[Chunk, int], object] | None = None,
     keep_functions: bool = False,
 ) -> Iterator[Chunk]:
-    """Let the experiment's engine play all replicates, `chunk` at a time.
+    """Run all replicates with the experiment's engine, `chunk` at a time.
 
     The results do not depend on chunk, threads or checkpoints.
 
@@ -119,24 +119,24 @@ def simulate(
     threads : int or None
         Maximum number of threads of the compiled kernels; None for all.
     chunk : int or None
-        Replicates that run together; None for as many as probably fit in the task's `room` and half the free memory.
+        Number of replicates that run together; None for as many as fit in the task's `room` and half the free memory.
     advance : callable
         Called after each round with the number of replicate rounds done since the last call.
     checkpoint : Checkpoint or None
         Stores the results so far; the run resumes from it.
     watch : callable or None
-        Called after each round, outside the clock, with the running replicates and their number of rounds.
+        Called after each round, outside the clock, with the running replicates and the number of rounds done.
     keep_functions : bool
         Whether to return the learned functions.
 
     Yields
     ------
     Chunk
-        Each as soon as its replicates have ended; chunks that ended before a checkpoint are not repeated.
+        Each chunk as soon as its replicates have ended; chunks that ended before the checkpoint are not repeated.
     """
     engine = experiment.engine
     with _playing(experiment, threads, chunk):
-        # From a checkpoint's position, with a world for it, or from the beginning
+        # Resume from the checkpoint's position, or start from the beginning
         place, resumed = checkpoint.place() if checkpoint is not None else None, None
         if checkpoint is not None and place is not None and place[0] < experiment.replicates:
             world = _world_of(experiment, *place)
@@ -168,7 +168,7 @@ def simulate(
                 raise DivergedError(experiment.algorithm, failed, in_progress.t, not_finite) from None
             if isinstance(experiment.algorithm, Wrapped):
                 ended = in_progress.state
-                held = getattr(ended, "server", None) or ended.own  # of a star, or of agents on a graph
+                held = getattr(ended, "server", None) or ended.own  # state of the server, or of the agents on a graph
                 told, by_round = experiment.algorithm.at_the_end(world.problem, held)
                 played = replace(played, told=told, by_round=by_round)
             if keep_functions:
@@ -182,15 +182,15 @@ def simulate(
                         for one, scale in pairs
                     )
                     played = replace(played, learned=tuple(Learned(*parts) for parts in each))
-                except (FklError, MemoryError) as error:  # the run itself is kept
-                    warning(f"no functions are kept: {error}")
+                except (FklError, MemoryError) as error:  # the run itself is still recorded
+                    warning(f"the learned functions are not saved: {error}")
         yield engine.gathered(played)
         first, resumed = first + together, None
 
 
 @contextmanager
 def _playing(experiment: Experiment, threads: int | None, chunk: int | None) -> Iterator[None]:
-    """Limit threads and memory, without overflow warnings: the judge sees numbers that grow too large."""
+    """Limit threads and memory, and silence overflow warnings, because the judge finds numbers that grow too large."""
     with at_most(threads), np.errstate(all="ignore"), within_memory(experiment, chunk):
         yield
 
@@ -206,11 +206,11 @@ def _save_if_due(checkpoint: Checkpoint | None, place: tuple[int, int], in_progr
 
 
 def before_first_round(experiment: Experiment, world: World) -> InProgress:
-    """Replicates before their first round."""
+    """The replicates' state before their first round."""
     judge: Any = experiment.task.judge(world, experiment.algorithm)
     if world.metrics:
         if not hasattr(judge, "metrics"):
-            raise FklError(f"metrics: {type(judge).__name__}, the judge of {experiment.algorithm.label}, knows of none")
+            raise FklError(f"metrics: {type(judge).__name__}, the judge of {experiment.algorithm.label}, has none")
         judge.metrics = dict(world.metrics)
     if world.intervals is not None:
         if not hasattr(judge, "intervals"):
@@ -226,20 +226,20 @@ def before_first_round(experiment: Experiment, world: World) -> InProgress:
     return InProgress(state, judge, world.channel.ledger, elapsed)
 
 
-# ---- How many replicates fit into memory: a rehearsal of the first round measures it
+# ---- How many replicates fit into memory, measured by a rehearsal of the first round
 
 ROUND_BYTES, CLIENT_BYTES = 80, 80
 """Least memory of judge, ledger and records for each round and client of a replicate."""
 MANY_FEATURES = 256
-"""Number of features per kernel from which rounds with fewer features are played first, to predict the memory."""
+"""Number of features per kernel from which rounds with fewer features are run first, to predict the memory."""
 FEW_CLIENTS = 256
 NOISE_BYTES = 2**20
-"""Differences between two rounds that are not significant."""
+"""Largest difference in memory between two rounds that is noise."""
 KEYS_NAMED = 3
 
 
 def fitting(experiment: Experiment, chunk: int | None = None) -> int:
-    """How many replicates to run together: `chunk`, or a suitable number; refuse runs that cannot fit."""
+    """Number of replicates to run together: `chunk`, or as many as fit; refuse runs that cannot fit."""
     problem = experiment.problem
     together = min(chunk or 1, experiment.replicates)
     rows = problem.rounds * ROUND_BYTES + problem.clients * CLIENT_BYTES
@@ -255,21 +255,21 @@ def fitting(experiment: Experiment, chunk: int | None = None) -> int:
         every, mend = experiment.replicates, f"replicates={together}"
         if experiment.redraw is None:
             mend = f"chunk={every}, which takes more memory, or {mend}"
-        raise FklError(f"stop_when: needs all {every} replicates together, and {together} run at a time: give {mend}")
+        raise FklError(f"stop_when: needs all {every} replicates together, but {together} run at a time: set {mend}")
     return together
 
 
 def rehearse(experiment: Experiment) -> tuple[int, int]:
-    """Rehearse the first round with one replicate; return approximately the bytes that it keeps, and its peak.
+    """Rehearse the first round with one replicate; return approximately the bytes that it holds, and its peak.
 
     All code is compiled here, outside the clock, and a run that does not fit is refused before it begins. If kernels
-    have many features, rounds with fewer features are played first. The line through the memory of the last two rounds
-    predicts the memory of the next, which is refused before its allocation. Memory that grows faster than this line is
-    underestimated. It is overestimated, by a quarter at most, for matrices that are square up to the number of samples
-    and grow more slowly beyond.
+    have many features, rounds with fewer features are run first. The line through the memory of the last two rounds
+    predicts that of the full number of features, so a run is refused before it allocates too much. Memory that grows
+    faster than this line is underestimated. It is overestimated, by at most a quarter, for matrices that are square up
+    to the number of samples and grow more slowly beyond it.
     """
     full = getattr(experiment.dictionary, "D", 1)
-    needs = getattr(experiment.algorithm, "needs", None)  # the method's own estimate, without playing
+    needs = getattr(experiment.algorithm, "needs", None)  # the method's own estimate, before any round
     if needs is not None:
         what = f"a replicate of {experiment.algorithm.label} with {full} features a kernel"
         memory.require_memory(needs(experiment.dictionary, experiment.problem), what, _largest_keys(experiment))
@@ -308,10 +308,10 @@ def with_features(experiment: Experiment, features: int) -> Experiment:
 
 
 def _first_round(experiment: Experiment) -> int:
-    """Play the first round with one replicate; return approximately the bytes that it keeps and its peak."""
+    """Run the first round with one replicate; return approximately the bytes that it holds."""
     world, _ = make_world(experiment, (0,))
     state = experiment.algorithm.init(world)
-    temporaries = 12 * 8 * experiment.problem.clients * experiment.dictionary.N  # of a round, (R, K, N) in float64
+    temporaries = 12 * 8 * experiment.problem.clients * experiment.dictionary.N  # a round's (R, K, N) arrays in float64
     held = memory.nbytes(state) + memory.nbytes(vars(world.common).get("bank")) + temporaries
     world.channel.open_round(0, world.problem.present[0])
     _, outcome = experiment.algorithm.step(world, state, 0)
@@ -329,17 +329,17 @@ class _Watching(Channel):
         self.told = self.sent = ""
 
     def down(self, message: Any) -> Any:
-        """Passes on a message to clients, and records the first value in it that is not finite."""
+        """Pass a message to clients, and record the first value in it that is not finite."""
         self.told = self.told or self._first_not_finite_part(message)
         return super().down(message)
 
     def up(self, message: Any) -> Any:
-        """Passes on a message of clients, and records the first value in it that is not finite."""
+        """Pass a message from clients, and record the first value in it that is not finite."""
         self.sent = self.sent or self._first_not_finite_part(message)
         return super().up(message)
 
     def send_to_neighbours(self, message: Any, *how: Any) -> Any:
-        """Passes on a message of agents, and records the first value in it that is not finite."""
+        """Pass a message from agents, and record the first value in it that is not finite."""
         self.sent = self.sent or self._first_not_finite_part(message)
         return super().send_to_neighbours(message, *how)
 
@@ -354,7 +354,7 @@ class _Watching(Channel):
 
 
 def first_not_finite(experiment: Experiment, replicates: tuple[int, ...], rounds: int) -> str:
-    """Play some rounds again to find the first array that is not finite, and its party; empty if there is none."""
+    """Repeat some rounds to find the first array that is not finite, and its party; empty if there is none."""
     world, _ = make_world(experiment, replicates)
     world = replace(world, channel=(channel := _Watching(world.channel)))
     state = experiment.algorithm.init(world)
@@ -397,7 +397,7 @@ def kinds_sent(experiment: Experiment) -> dict[str, set[str]]:
 
 @contextmanager
 def within_memory(experiment: Experiment, chunk: int | None) -> Iterator[None]:
-    """Refuse a run that ran out of memory although the rehearsal fitted, and name its largest keys."""
+    """Raise FklError, with the largest keys, for a run that runs out of memory although the rehearsal fitted."""
     free = memory.shown_bytes(memory.available_bytes())
     try:
         with memory.limited_to_free_memory():
@@ -410,7 +410,7 @@ def within_memory(experiment: Experiment, chunk: int | None) -> Iterator[None]:
 
 
 def _largest_keys(experiment: Experiment, chunk: int | None = None) -> str:
-    """The largest integers of a configuration on which memory may depend, with their values."""
+    """The largest integers of a configuration on which memory may depend, as text with their values."""
     problem, algorithm, dictionary = experiment.problem, experiment.algorithm, experiment.dictionary
     sizes = {f"algo.{key.name}": getattr(algorithm, key.name) for key in fields(algorithm)}  # type: ignore[arg-type]
     sizes |= {"partition.clients": problem.clients, "chunk": chunk}

@@ -1,7 +1,7 @@
-"""Learners of one stream as scikit-learn regressors and classifiers, which continue with `partial_fit`.
+"""Scikit-learn regressors and classifiers that learn from one stream and continue with `partial_fit`.
 
 `online` has Raker, OMKL-GF and OMKR, `ridge` has ridge regression in random features. `stream` runs a method of
-`fkl.algorithms` up to the newest sample. Begin with `online`.
+`fkl.algorithms` on all samples so far. Begin with `online`.
 """
 
 from fkl.estimators.online import (

@@ -1,4 +1,4 @@
-"""Base of all of fkl's estimators: scikit-learn's conventions, and common parameters."""
+"""Base classes of all of fkl's estimators, with scikit-learn's conventions and the common parameters."""
 
 from dataclasses import replace
 from typing import Any, Self
@@ -20,7 +20,7 @@ MOST_SEEDS = 2**31
 
 
 class Incremental(BaseEstimator):  # type: ignore[misc]
-    """An estimator that continues with `partial_fit`; a subclass implements `_begin`, `_learn` and `_values`.
+    """An estimator that can continue with `partial_fit`; a subclass implements `_begin`, `_learn` and `_values`.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Incremental(BaseEstimator):  # type: ignore[misc]
     """
 
     def _begin(self, x: Array) -> None:
-        """Forget everything, before the first samples x (n, d)."""
+        """Forget all samples, and prepare to learn from the first samples x (n, d)."""
         raise NotImplementedError
 
     def _learn(self, x: Array, y: Array) -> int:
@@ -44,7 +44,7 @@ class Incremental(BaseEstimator):  # type: ignore[misc]
         return np.asarray(y, np.float64)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget everything, and learn from these samples once, in order.
+        """Forget earlier samples, and learn from each of these samples once, in order.
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class Incremental(BaseEstimator):  # type: ignore[misc]
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn from more samples, after the earlier ones; changed parameters only have effect after `fit`.
+        """Learn from more samples after the earlier ones; parameters that changed have no effect until `fit`.
 
         Parameters
         ----------
@@ -86,8 +86,8 @@ class Incremental(BaseEstimator):  # type: ignore[misc]
         begin = not hasattr(self, "n_samples_seen_")
         x: Any = X
         target: Any = y
-        # scikit-learn's checks of a row take longer than learning from it. Finite float64 arrays with these shapes,
-        # which `validate_data` would return unchanged, therefore skip it.
+        # scikit-learn's checks of a row take longer than learning from it. They are skipped for finite float64 arrays
+        # with these shapes, which `validate_data` would return unchanged.
         clean = (
             not begin
             and type(x) is type(target) is np.ndarray
@@ -116,7 +116,7 @@ class IncrementalRegressor(RegressorMixin, Incremental):  # type: ignore[misc]
     """A regressor that continues with `partial_fit`."""
 
     def predict(self, X: ArrayLike) -> Array:
-        """Predict samples; a learner of a stream predicts each as if it were the next sample.
+        """Predict samples; a learner of a stream predicts each of them as if it were the next sample.
 
         Parameters
         ----------
@@ -192,17 +192,17 @@ def _two(classes: NDArray[Any]) -> NDArray[Any]:
 
 
 def chosen_kernels(kernels: Dictionary | None, default: Dictionary, x: Array) -> Dictionary:
-    """The kernels of a parameter, if needed around the median distance of these samples (n, d)."""
+    """The kernels that a parameter specifies; some need the median distance of these samples (n, d)."""
     if kernels is None:
         return replace(default)
     require(isinstance(kernels, Dictionary), "kernels", kernels, "a fkl.kernels.Dictionary, or None")
     if isinstance(kernels, AroundMedian):
         return kernels.fitted(x[: kernels.samples])
-    return replace(kernels)  # a parameter does not change, including its cached attributes
+    return replace(kernels)  # a copy, because a parameter and its cached attributes must not change
 
 
 def seed_of_random_state(random_state: Any) -> int:
-    """The seed: an integer is used unchanged, as in `fkl run`; anything else draws one by scikit-learn's rule."""
+    """The seed: an integer itself, as in `fkl run`, or a number drawn by scikit-learn's rule."""
     if isinstance(random_state, int | np.integer):
         return int(random_state)
     return int(check_random_state(random_state).randint(MOST_SEEDS))

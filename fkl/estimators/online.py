@@ -10,26 +10,26 @@ from fkl.estimators.stream import StreamLearner
 from fkl.kernels import Dictionary
 
 FORESEEN = 1000
-"""Planned length of a stream of unknown length."""
+"""Number of samples that is assumed for a stream of unknown length."""
 
 
 class RakerRegressor(StreamLearner, IncrementalRegressor):
-    """Raker: every kernel learns from every sample, in random features, and the best ones gain weight.
+    """Raker: every kernel learns from every sample in random features, and the best kernels gain weight.
 
-    It is `fkl run algo=raker` on one stream, with the same numbers up to rounding. Samples are not scaled, so scale
-    them first: its step is suitable for features z(x) of norm 1, and its bandwidths for distances between 0.1 and 10.
+    The results equal those of `fkl run algo=raker` on one stream up to rounding. Scale the samples first: the step is
+    suitable for features z(x) of norm 1, and the bandwidths are suitable for distances between 0.1 and 10.
 
     Parameters
     ----------
     kernels : fkl.kernels.Dictionary or None
-        None for the 51 Gaussian and 25 Laplacian kernels of `fkl run`.
+        By default the 51 Gaussian and 25 Laplacian kernels of `fkl run`.
     eta : float
         The step for sample t is eta / sqrt(t), which does not depend on the length of the stream.
     lam : float
-        Regularisation.
+        Regularisation parameter.
     precision : {"float32", "float64"}
     random_state : int, RandomState or None
-        An integer is the seed of `fkl run`.
+        An integer is the seed, as in `fkl run`.
     loss : {"square", "huber", "quantile"}
         As `algo.loss`, with `level` and `delta`. With "quantile" it predicts the quantile at `level`.
     level, delta : float
@@ -115,22 +115,22 @@ class RakerClassifier(StreamLearner, IncrementalClassifier):
 class OmklGfRegressor(StreamLearner, IncrementalRegressor):
     """OMKL-GF: a few kernels predict and learn from each sample, chosen by a graph that is drawn from their weights.
 
-    It is `fkl run algo=omkl_gf` on one stream, with the same numbers up to rounding if `horizon` is the length of that
-    stream. Samples are not scaled, so scale them first, as for `RakerRegressor`.
+    The results equal those of `fkl run algo=omkl_gf` on one stream up to rounding, if `horizon` is the length of the
+    stream. Scale the samples first, as for `RakerRegressor`.
 
     Parameters
     ----------
     kernels, eta, lam, precision, random_state
-        As in `RakerRegressor`; the exploration rates are also eta / sqrt(t).
+        See `RakerRegressor`; the exploration rates are also eta / sqrt(t).
     M : int
-        Kernels that a node of the graph is connected to, at most.
+        Largest number of kernels to which a node of the graph is connected.
     J : int
-        Nodes of the graph.
+        Number of nodes of the graph.
     exploring : int
-        Samples after which the graph is no longer drawn.
+        Number of samples after which the graph is no longer drawn.
     horizon : int or None
-        Samples for which random numbers are drawn in advance; later samples get the numbers that follow. None for 1000,
-        or `exploring` if that is more.
+        Number of samples for which random numbers are drawn in advance; later samples get the next numbers. By default
+        1000, or `exploring` if that is larger.
 
     Attributes
     ----------
@@ -217,17 +217,17 @@ class OmklGfClassifier(StreamLearner, IncrementalClassifier):
 
 
 class OmkrRegressor(StreamLearner, IncrementalRegressor):
-    """OMKR: exact kernels, each with a coefficient for every sample so far.
+    """OMKR: exact kernels, each with one coefficient for every sample so far.
 
-    It is `fkl run algo=omkr` on one stream, with the same numbers up to rounding. The n-th sample takes N n kernel
-    values, and all samples are kept. Nothing is random. Scale the samples first, as for `RakerRegressor`.
+    The results equal those of `fkl run algo=omkr` on one stream up to rounding. The n-th sample needs N n kernel
+    values, so all samples are stored. Nothing is random. Scale the samples first, as for `RakerRegressor`.
 
     Parameters
     ----------
     kernels : fkl.kernels.Dictionary or None
-        None for the 76 kernels of `fkl run algo=omkr`.
+        By default the 76 kernels of `fkl run algo=omkr`.
     eta, precision, loss, level, delta
-        As in `RakerRegressor`.
+        See `RakerRegressor`.
 
     Attributes
     ----------

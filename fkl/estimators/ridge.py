@@ -18,18 +18,18 @@ KERNELS = Dictionary(N=3, smallest=1.0, largest=10.0, bandwidth_convention="devi
 
 
 class RffRidgeRegressor(IncrementalRegressor):
-    """Ridge regression in random features: the best function of all samples seen, whatever their order.
+    """Ridge regression in random features: the best function for all samples so far, in any order.
 
     It minimises (1/n) sum_t (f(x_t) - y_t)^2 + lam |theta|^2 over f = theta'z + bias, with z the concatenated random
-    features of all kernels, so its kernel is their sum. It keeps sums over samples, P^2 numbers for P features, but no
-    samples. Its bandwidths are suitable for features of standard deviation 1, so scale them first.
+    features of all kernels, so its kernel is their sum. It stores sums over samples, P^2 numbers for P features, but no
+    samples. Its bandwidths are suitable for features of standard deviation 1, so scale the samples first.
 
     Parameters
     ----------
     kernels : fkl.kernels.Dictionary or None
-        None for Gaussian kernels of deviation 1, 3.2 and 10, with 60 draws of random features each.
+        By default Gaussian kernels of deviation 1, 3.2 and 10, with 60 random frequencies each.
     lam : float
-        Regularisation; the bias is not regularised.
+        Regularisation parameter; the bias is not regularised.
     random_state : int, RandomState or None
 
     Attributes

@@ -1,4 +1,4 @@
-"""A method of one learner, played up to the newest sample of its stream."""
+"""Run a method of one learner on all samples so far of its stream."""
 
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -21,7 +21,7 @@ PRECISIONS = ("float32", "float64")
 
 @dataclass(frozen=True)
 class Window:
-    """A stream of one client with only some samples available; a learner gets it instead of a `Problem`.
+    """The available samples of one client's stream; a learner gets it instead of a `Problem`.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ class Window:
 
     @property
     def dimension(self) -> int:
-        """Length d of a sample."""
+        """Number d of features of a sample."""
         return self.x.shape[1]
 
     def block(self, rounds: slice) -> tuple[Array, Array]:
-        """Samples of some rounds, as in `Problem.block`."""
+        """Samples and targets of some rounds, as in `Problem.block`."""
         rows = slice(rounds.start - self.first, rounds.stop - self.first)
         return self.x[rows], self.y[rows]
 
@@ -69,7 +69,7 @@ class StreamLearner(Incremental):
     _kernels: ClassVar[Dictionary]
     """Default kernels."""
     _keeps: ClassVar[bool] = False
-    """Whether the method needs earlier samples."""
+    """Whether the method needs all earlier samples."""
 
     def _method(self) -> Any:
         raise NotImplementedError
@@ -85,25 +85,25 @@ class StreamLearner(Incremental):
         tags = super().__sklearn_tags__()
         for kind in (tags.regressor_tags, tags.classifier_tags):
             if kind is not None:
-                kind.poor_score = True  # 200 samples, once, with a step of 0.1 / sqrt(t), are not enough
+                kind.poor_score = True  # learning once from 200 samples with step 0.1 / sqrt(t) is not enough
         return tags
 
     def _rounds(self, samples: int) -> int:
-        """Planned length of a stream whose first call has this many samples."""
+        """Number of samples that is assumed for a stream whose first call has this many samples."""
         return samples
 
     def _begin(self, x: Array) -> None:
         require(self.precision in PRECISIONS, "precision", self.precision, " or ".join(PRECISIONS))
         kernels, seed = chosen_kernels(self.kernels, self._kernels, x), seed_of_random_state(self.random_state)
-        # A world of one client and one replicate; `_seen` counts the samples from which the method has learned
+        # The world has one client and one replicate; `_seen` counts the samples that the method has learned from.
         nothing = Window(np.zeros((0, x.shape[1]), self.precision), np.zeros(0), 0, self._rounds(len(x)))
         learner = self._method()
         world = World(nothing, kernels, None, Streams(seed, (0,)), self.precision)  # type: ignore[arg-type]
         self._state, self._world, self._learner, self._seen = learner.init(world), world, learner, 0
 
     def _learn(self, x: Array, y: Array) -> int:
-        """Predict each sample, see its target, and learn."""
-        # The world after these samples; it keeps the first draw of features.
+        """Predict each sample and learn from its target; return the number of samples so far."""
+        # The new world has these samples, and keeps the features that were drawn first.
         before, end, samples = self._world.problem, self._seen + len(y), x.astype(self._world.precision)
         if self._keeps:
             samples, y = np.concatenate([before.x, samples]), np.concatenate([before.y, y])
@@ -114,7 +114,7 @@ class StreamLearner(Incremental):
             state = self._learner.lengthened(world, state)
         for start in range(self._seen, end, self._learner.block):
             rounds = slice(start, min(start + self._learner.block, end))
-            with np.errstate(all="ignore"):  # numbers that grow too large are detected below
+            with np.errstate(all="ignore"):  # too large numbers are detected below
                 state = self._learner.play(world, state, rounds)
             if not np.isfinite(state.played.y_hat).all():
                 mend = blame(self._learner, rounds.stop).replace("algo.", "")
@@ -123,9 +123,9 @@ class StreamLearner(Incremental):
         return end
 
     def _values(self, x: Array) -> NDArray[np.float64]:
-        """Values of the function for predicting the next sample, in float64.
+        """Predictions for the next sample, computed in float64.
 
-        In float32 a sample's last digits would depend on the number of samples before it.
+        In float32, the last digits of a prediction would depend on the number of rows before it in `x`.
         """
         [function] = self._learner.functions(self._world, self._state, self._seen)
         values: NDArray[np.float64] = function.in_double().predict(x.astype(self._world.precision))[0]

@@ -1,6 +1,6 @@
 """Random-feature banks: all replicates and kernels of a dictionary as one array object.
 
-`FeatureBank` is the readable reference in numpy, of `engine=numpy`; `CompiledBank`, of `engine=numba`, does the same
+`FeatureBank` (`engine=numpy`) is the readable reference in numpy; `CompiledBank` (`engine=numba`) does the same
 with the loops of `compiled`. Both work in float32 and in float64.
 Algorithms call only the methods that both share, and use array functions of `bank.xp`. An argument marked as
 overwritten must not be read afterwards, because the result may be in its memory.
@@ -20,7 +20,7 @@ from fkl.kernels.threads import in_parts, wake_for
 from fkl.kernels.threads import share as divide
 
 Stepped = tuple[NDArray[np.float64], NDArray[np.float64], Array]
-"""Predictions, |theta|^2 and the theta that follows."""
+"""Predictions, |theta|^2, and theta after the step."""
 DOUBLE: np.dtype[np.floating] = np.dtype(np.float64)
 
 
@@ -37,7 +37,7 @@ class FeatureBank:
     phase : (R, N or 1, D) or (R, N or 1, 0)
         Empty for pairs, z = D^-1/2 [sin(rho'x), cos(rho'x)]; else z = (2/D)^1/2 cos(rho'x + phase).
     narrow : int
-        Number of the first kernels, whose angles are precise enough in float32.
+        Number of leading kernels whose angles are precise enough in float32.
     precision : dtype
         Precision of features, parameters and sums; angles may be float64 even if this is float32.
     """
@@ -102,7 +102,7 @@ class FeatureBank:
     def accumulate(self, x: Array, update: Array, share: Array | None = None) -> NDArray[np.float64]:
         """sum_k share_k update[r, k, i] z_i(x_k) for x (K, d), update (R, K, N) and share (K,): shape (R, N, width).
 
-        Without `share` every client counts once.
+        Without `share`, every client has weight 1.
         """
         if share is not None:
             update = update * share[:, None]
@@ -119,7 +119,7 @@ class FeatureBank:
         lam: float,
         loss: PointwiseLoss = SQUARED,
     ) -> Stepped:
-        """One gradient step on l(theta'z, y) + lam |theta|^2 for each client's own copy of each kernel.
+        """Take a gradient step on l(theta'z, y) + lam |theta|^2 for each client's own copy of each kernel.
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class FeatureBank:
         theta : (R, N, K, width), in the bank's precision
             Overwritten.
         step : float or (R, K, N)
-            One step for all, or one for each client and kernel.
+            One step size for all, or one for each client and kernel.
         lam : float
         loss : PointwiseLoss
             l.
@@ -139,7 +139,7 @@ class FeatureBank:
         f, squared_norm : (R, K, N) float64
             Predictions and |theta|^2 before the step.
         theta : (R, N, K, width)
-            After it.
+            Parameters after the step.
         """
         z = self.features(x)
         f = (z * theta).sum(-1)
@@ -152,7 +152,7 @@ class FeatureBank:
     def follow(
         self, x: Array, y: Array, eta: Array, lam: float, theta: Array, loss: PointwiseLoss = SQUARED
     ) -> Stepped:
-        """Let every kernel follow one stream: predict x_b, see y_b, take a gradient step, and so on.
+        """Let every kernel learn from one stream: predict x_b, see y_b, take a gradient step, and so on.
 
         theta_i <- theta_i - eta_b (l'(theta_i'z_i(x_b), y_b) z_i(x_b) + 2 lam theta_i)
 
@@ -169,7 +169,7 @@ class FeatureBank:
         Returns
         -------
         f, squared_norm : (R, B, N) float64
-            Predictions and |theta_i|^2, both before the step of their round.
+            Predictions and |theta_i|^2, both before their round's step.
         theta : (R, N, width)
             After all steps.
         """
@@ -215,9 +215,9 @@ class FeatureBank:
     def posterior(
         self, gram: Array, pull: Array, noise: Array
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Root, mean and determinant of A = gram + noise I.
+        """Inverse root, mean and log determinant of A = gram + noise I.
 
-        If a pivot of A is at most noise / 2, which only negative eigenvalues of gram can cause, these count as 0.
+        If a pivot of A is at most noise / 2, gram has negative eigenvalues, and these are set to 0.
 
         Parameters
         ----------
@@ -246,12 +246,12 @@ class FeatureBank:
         return root, np.matmul(root.swapaxes(-1, -2), along)[..., 0], logdet
 
     def put(self, theta: Array, index: tuple[Any, ...], values: Array) -> Array:
-        """`theta`, which is overwritten, with other values at an index."""
+        """`theta` with new values at an index; it is overwritten."""
         theta[index] = values
         return theta
 
     def split(self, theta: Array) -> Array:
-        """View (..., width) as (..., maps, D): sine and cosine parts apart."""
+        """View (..., width) as (..., maps, D), with the sine and cosine parts on separate rows."""
         return theta.reshape(*theta.shape[:-1], self._map_count, -1)
 
     @cached_property
@@ -279,7 +279,7 @@ def without_negative(gram: Array) -> Array:
 
 
 def _least_pivots(matrices: Array) -> NDArray[np.float64]:
-    """The smallest pivot of the Cholesky factor of each symmetric matrix (..., P, P); 0 if one is not positive."""
+    """The smallest Cholesky pivot of each symmetric matrix (..., P, P); 0 if a pivot is not positive."""
     from scipy.linalg.lapack import dpotrf
 
     factors = (dpotrf(one, lower=True) for one in matrices.reshape(-1, *matrices.shape[-2:]))
@@ -323,7 +323,7 @@ class CompiledBank(FeatureBank):
         return out
 
     def accumulate(self, x: Array, update: Array, share: Array | None = None) -> NDArray[np.float64]:
-        """As `FeatureBank.accumulate`; work is proportional to the non-zero entries of update."""
+        """As `FeatureBank.accumulate`; the work is proportional to the number of non-zero entries of update."""
         from fkl.kernels import compiled
 
         out = np.empty((self.replicates, self.kernels, self.width))
@@ -344,7 +344,7 @@ class CompiledBank(FeatureBank):
         lam: float,
         loss: PointwiseLoss = SQUARED,
     ) -> Stepped:
-        """One gradient step for each client's own copy of each kernel."""
+        """Take a gradient step for each client's own copy of each kernel."""
         from fkl.kernels import compiled
 
         f = np.empty((self.replicates, x.shape[0], self.kernels))
@@ -360,7 +360,7 @@ class CompiledBank(FeatureBank):
     def follow(
         self, x: Array, y: Array, eta: Array, lam: float, theta: Array, loss: PointwiseLoss = SQUARED
     ) -> Stepped:
-        """Let every kernel follow one stream: predict, see the target, take a gradient step."""
+        """Let every kernel learn from one stream: predict, see the target, take a gradient step."""
         from fkl.kernels import compiled
 
         f = np.empty((self.replicates, len(x), self.kernels))
@@ -420,7 +420,7 @@ class CompiledBank(FeatureBank):
         return out
 
     def _with_usual(self, x: Array) -> tuple[Any, ...]:
-        """`_operands`, with the samples' usual values after the samples."""
+        """`_operands`, with the samples' usual values inserted after the samples."""
         from fkl.kernels import compiled
 
         samples, *draws = self._operands(x)
@@ -442,11 +442,11 @@ class CompiledBank(FeatureBank):
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """A view that cannot be written. For numba it is one type, whether or not a caller's array can be written."""
+    """A read-only view. Numba then sees one type for writeable and read-only arrays."""
     seen = array.view()
     seen.flags.writeable = False
     return seen
 
 
 BANKS: dict[str, type[FeatureBank]] = {"numpy": FeatureBank, "numba": CompiledBank}
-"""Banks by engine; traced rounds use `fkl.kernels.jax_bank`."""
+"""Banks by engine; rounds that JAX traces use `fkl.kernels.jax_bank`."""

@@ -1,4 +1,4 @@
-"""Numba's compiler with a cache on disk that saves time, and that no run depends on."""
+"""Numba's compiler with a cache on disk, which saves time but which no run needs."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -12,7 +12,7 @@ Function = Callable[..., Any]
 
 
 def njit_cached(*signatures: str, **options: Any) -> Callable[[Function], Function]:
-    """As `numba.njit` with ``cache=True``; where there is no cache, every process compiles the function again."""
+    """As `numba.njit` with ``cache=True``; without a cache, every process compiles the function again."""
 
     def compiled(function: Function) -> Function:
         made: Any = njit(**options)(function)
@@ -29,16 +29,16 @@ def njit_cached(*signatures: str, **options: Any) -> Callable[[Function], Functi
 def _cache_of(function: Function) -> Any:
     try:
         return _Cache(function)
-    except RuntimeError:  # no folder for it can be written
-        _tell("no folder for it can be written")
+    except RuntimeError:  # it finds no writeable folder
+        _tell("no folder for the cache is writeable")
         return NullCache()
 
 
 class _Cache(FunctionCache):  # type: ignore[misc]
-    """Files that cannot be read or written are as good as none."""
+    """A cache that treats files that it cannot read or write as missing."""
 
     def load_overload(self, *of_function: Any) -> Any:
-        """Code that was compiled before; None if there is none."""
+        """Code that was compiled earlier; None if there is none."""
         try:
             return super().load_overload(*of_function)
         except Exception:  # a damaged pickle may raise anything
@@ -47,7 +47,7 @@ class _Cache(FunctionCache):  # type: ignore[misc]
             return None
 
     def save_overload(self, *of_function: Any) -> None:
-        """Keep code for other processes."""
+        """Store compiled code for other processes."""
         try:
             super().save_overload(*of_function)
         except OSError as error:
@@ -58,5 +58,5 @@ class _Cache(FunctionCache):  # type: ignore[misc]
 def _tell(why: str) -> None:
     from fkl.screen.messages import warning
 
-    mend = "set NUMBA_CACHE_DIR to a folder that can be written"
+    mend = "set NUMBA_CACHE_DIR to a writeable folder"
     warning(f"compiled code is not kept, so every process compiles it again ({why}); {mend}")

@@ -1,4 +1,4 @@
-"""Sums over clients, tile by tile in a fixed order: the bytes are the same whichever process has the tiles."""
+"""Sums over clients, tile by tile in a fixed order: the bytes do not depend on which process has which tiles."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -17,7 +17,7 @@ def tiles(clients: int) -> Iterator[slice]:
 
 
 def row_blocks(rows: int, values: int, most: int) -> Iterator[slice]:
-    """Blocks of rows with at most `most` values together, but at least one row; a row has `values` values."""
+    """Blocks of rows with at most `most` values each, but at least one row; a row has `values` values."""
     several = max(1, most // max(1, values))
     return (slice(start, min(start + several, rows)) for start in range(0, rows, several))
 
@@ -28,7 +28,7 @@ def tile_sums(values: Array) -> Array:
 
 
 def by_tile(work: Callable[..., Array], *values: tuple[Array, int]) -> Array:
-    """The result of `work` for each tile of clients, (tiles, ...); clients with values of 0 must add nothing to it.
+    """The result of `work` for each tile of clients, (tiles, ...); clients whose values are 0 must add nothing to it.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def by_tile(work: Callable[..., Array], *values: tuple[Array, int]) -> Array:
         An array of all clients, and the axis of the clients.
     """
     first, along = values[0]
-    if any(traced(array) for array, _ in values):  # a traced loop of Python would copy its body for every tile
+    if any(traced(array) for array, _ in values):  # JAX would unroll a Python loop over the tiles
         from jax import lax
 
         return lax.map(lambda one: work(*one), tuple(in_tiles(array, axis) for array, axis in values))
@@ -67,7 +67,7 @@ def sums_in_order(terms: Sequence[Array]) -> list[Array]:
 
 def sum_in_order(terms: Array) -> Array:
     """The sum over the first axis, one term after another."""
-    if traced(terms):  # in the fixed order of its compiled program
+    if traced(terms):  # in the fixed order of the compiled program
         return terms.sum(axis=0)
     total: Array = terms[0]
     for term in terms[1:]:

@@ -1,9 +1,9 @@
-"""The compiled inner loops of the feature bank, in float32 and float64, and those of one learner on a stream.
+"""The compiled inner loops of the feature bank, in float32 and float64, and those of a single learner on a stream.
 
-Work is divided into tiles of fixed shape: one replicate, one kernel, at most `CLIENT_TILE` clients. A tile is projected
-by one small BLAS product, goes through sine and cosine and is reduced to the caller's result while it is still in the
-cache, so features never travel through main memory. Tiles do not depend on the number of threads or of replicates that
-run together, so the results do not change by a bit.
+Work is divided into tiles of fixed shape: one replicate, one kernel, at most `CLIENT_TILE` clients. One small BLAS
+product projects a tile; then sine and cosine are computed, and the tile is reduced to the caller's result while it is
+still in the cache. Features never go through main memory. Tiles do not depend on the number of threads or of replicates
+that run together, so neither do the results, to the last bit.
 
 Features are computed in the bank's precision, sums in float64; second moments are multiplied in float64, too, because
 they are inverted later. Angles in float64 (heavy-tailed frequencies) are reduced in float64 before they become float32
@@ -24,9 +24,9 @@ from fkl.kernels.compiled_losses import slope_of_one
 KERNEL_RUN = 8
 
 WIDE = 128
-"""Least number of features for which samples are checked for one value in nearly all features."""
+"""Smallest number of features for which samples are checked for a value that nearly all their features have."""
 FEW = 8
-"""At most one in this many features differs in such samples."""
+"""In such samples, at most one in this many features has another value."""
 
 _CONTRACT = {"contract", "nsz"}  # FMA allowed; no reassociation, which would undo the range reduction
 
@@ -90,7 +90,7 @@ def sincos(angle, scale, sine, cosine):
         x = angle[j] * scale
         squares += x * x
         sine[j], cosine[j] = _sincos(_F(_within_a_turn(angle[j], scale) if angle.itemsize == 8 else x))
-    if not squares <= far * far:  # otherwise no angle is larger; the sum costs almost nothing
+    if not squares <= far * far:  # otherwise no angle is larger than far; the sum costs almost nothing
         _sincos_of_far(angle, scale, far, sine, cosine)
 
 
@@ -125,8 +125,8 @@ def feature_map(projection, scale, phase, z):
 class Usual(NamedTuple):
     """Samples whose features nearly all have one value; that value enters a product through the sums of frequencies.
 
-    Whether a sample is handled like this depends only on the sample. If all samples have many other values, it is None,
-    and the code that reads it is not compiled.
+    Whether a sample is handled like this depends only on the sample. If all samples have many other values, the
+    argument is None, and the code that reads it is not compiled.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class Usual(NamedTuple):
 
 
 def usual(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]] | None:
-    """`Usual.value` and `Usual.other` of samples (K, d), None if all of them have many other values."""
+    """`Usual.value` and `Usual.other` of samples (K, d); None if all of them have many other values."""
     K, d = x.shape
     if d < WIDE or not K:
         return None
@@ -163,7 +163,7 @@ def usual(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]] | None:
 
 @njit
 def _project(x, few, clients, r, b, rho, out):
-    """Write x rho, from few features per sample if all of these samples, `clients` in `few`, have few other values."""
+    """Write x rho to out; from few features per sample if all of these samples, `clients` in `few`, allow it."""
     if few is None:  # noqa: SIM114  separate, because numba then does not compile the rest
         np.dot(x, rho, out)
     elif few.other[clients, 0].min() < 0:
@@ -197,7 +197,7 @@ def _project_few(x, few, clients, sums, rho, out):
 def _predict_tile(x, few, clients, r, rho, scale, phase, theta, norm, first, out):
     """Predictions of consecutive kernels, starting at `first`, in one replicate for one tile of clients.
 
-    One function per tile instead of loops inside the loop over tasks, because the compiler vectorises only this well.
+    One function per tile, not a loop inside the loop over tasks, because the compiler vectorises only this well.
     """
     draws = rho.shape[0]
     kernels, maps, features = theta.shape
@@ -205,7 +205,7 @@ def _predict_tile(x, few, clients, r, rho, scale, phase, theta, norm, first, out
     z = np.empty((maps, x.shape[0], features), theta.dtype)
     for j in range(kernels):
         i = first + j
-        if draws > 1 or j == 0:  # a draw that all kernels share is projected once
+        if draws > 1 or j == 0:  # a draw shared by all kernels is projected once
             _project(x, few, clients, r, i % draws, rho[i % draws], projection)
         feature_map(projection, scale[j], phase[i % draws], z)
         f = np.dot(z[0], theta[j, 0])
@@ -225,9 +225,12 @@ def predict(begin, end, x, few, rho, scale, phase, theta, norm, out):
         Range of the R ceil(N / `KERNEL_RUN`) parts, which `fkl.kernels.threads.share` divides among threads.
     x : (K, d), in rho's precision
     few : Usual or None
-    rho : (R, N or 1, d, D) float32, or float64 if angles are too large for float32 scale : (N,) in rho's precision
-    phase : (R, N or 1, D), or (R, N or 1, 0) for the pair map theta : (R, N, maps, D), in the precision of the features
-    norm : float out : (R, K, N) float64, written
+    rho : (R, N or 1, d, D) float32, or float64 if angles are too large for float32
+    scale : (N,) in rho's precision
+    phase : (R, N or 1, D), or (R, N or 1, 0) for the pair map
+    theta : (R, N, maps, D), in the precision of the features
+    norm : float
+    out : (R, K, N) float64, written
     """
     kernels = theta.shape[1]
     runs = (kernels + KERNEL_RUN - 1) // KERNEL_RUN
@@ -279,7 +282,7 @@ def accumulate(begin, end, x, few, rho, scale, phase, update, share, norm, like,
     update : (R, K, N) float64
     share : (K,) float64
     like : (0,)
-        Its precision is that of the features and of a tile's sum.
+        An empty array with the precision of the features and of a tile's sum.
     out : (R, N, maps, D) float64, written
     """
     kernels = out.shape[1]
@@ -298,7 +301,7 @@ def accumulate(begin, end, x, few, rho, scale, phase, update, share, norm, like,
 
 @njit(error_model="numpy")
 def _descend_tile(x, few, start, r, b, y, share, rho, scale, phase, norm, step, lam, loss, theta, out, size):
-    """One gradient step of a tile of clients on one kernel of one replicate."""
+    """Take a gradient step for a tile of clients on one kernel of one replicate."""
     _, maps, features = theta.shape
     projection = np.empty((x.shape[0], features), rho.dtype)
     _project(x, few, np.arange(start, start + x.shape[0]), r, b, rho, projection)
@@ -323,7 +326,7 @@ def _descend_tile(x, few, start, r, b, y, share, rho, scale, phase, norm, step, 
 
 @njit(fastmath={"contract", "nsz", "reassoc"})
 def _product_and_square(z, theta):
-    """Products theta'z and theta'theta, in one pass over theta."""
+    """The products theta'z and theta'theta, in one pass over theta."""
     product = square = z.dtype.type(0)
     for q in range(theta.size):
         product += theta[q] * z[q]
@@ -333,7 +336,7 @@ def _product_and_square(z, theta):
 
 @njit_cached(nogil=True)
 def descend(begin, end, x, few, y, share, rho, scale, phase, norm, step, lam, loss, theta, out, size):
-    """Let every client take one gradient step on its own copy of every kernel; return the values before it.
+    """Let every client take one gradient step on its own copy of every kernel; write the values before the step.
 
     Parameters
     ----------
@@ -341,7 +344,7 @@ def descend(begin, end, x, few, y, share, rho, scale, phase, norm, step, lam, lo
         As in `accumulate`.
     x, few, rho, scale, phase, norm : as in `predict`
     y, share : (K,) float64
-        A client with share 0 is absent and does not step.
+        A client with share 0 is absent and takes no step.
     step : (R, K, N) float64
     lam : float
     loss : PointwiseLoss
@@ -411,7 +414,7 @@ def _follow_one_kernel(x, omega, phase, norm, y, eta, lam, loss, theta, f, squar
 
 @njit_cached(nogil=True)
 def follow(begin, end, x, omega, first, phase, norm, y, eta, lam, loss, theta, f, squared_norm):
-    """Kernels first, first + 1, ... of every replicate follow the stream; see `FeatureBank.follow`.
+    """Let kernels first, first + 1, ... of every replicate learn from the stream; see `FeatureBank.follow`.
 
     Parameters
     ----------
@@ -419,7 +422,7 @@ def follow(begin, end, x, omega, first, phase, norm, y, eta, lam, loss, theta, f
         Part of the R * n recursions, replicate by replicate.
     x : (B, d), in omega's precision
     omega : (R, n, d, D) float32 or float64
-        Frequencies of these kernels; all other arrays are those of all N.
+        Frequencies of these kernels; all other arrays have all N kernels.
     first : int
     phase : (R, N, D or 0)
     norm : float
@@ -455,7 +458,7 @@ def _tile_features(x, rho, scale, phase, norm, like, maps, z):
 
 @njit(error_model="numpy")
 def _add_tile(x, y, weight, rho, scale, phase, norm, like, gram, pull):
-    """Add a tile's moments over the samples with non-zero weight."""
+    """Add the moments of a tile, over its samples with non-zero weight."""
     maps = 1 if phase.size else 2
     sample = np.empty_like(x)
     root = np.empty(x.shape[0])
@@ -494,7 +497,7 @@ def moments(begin, end, x, y, weight, rho, scale, phase, norm, like, chosen, gra
         Weights are >= 0.
     rho, scale, phase, norm : as in `fkl.kernels.compiled.predict`
     like : (0,)
-        Its precision is that of the features.
+        An empty array with the precision of the features.
     chosen : (R, N) bool
     gram : (R, N, P, P) float64, written
     pull : (R, N, P) float64, written
@@ -558,7 +561,7 @@ def gaussian(begin, end, x, rho, scale, phase, norm, like, theta, root, mean, sp
 
 @njit(error_model="numpy", fastmath=_SUM)
 def _cholesky_inverse(gram, pull, noise, root, theta):
-    """`posterior` for one kernel; returns log det, and whether every pivot is at least noise / 2."""
+    """`posterior` for one kernel; returns log det, and whether every pivot exceeds noise / 2."""
     P = pull.size
     L = np.empty((P, P))
     logdet, whole = 0.0, True
@@ -609,7 +612,7 @@ def posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
     theta : (R, N, P) float64, written
     logdet : (R, N) float64, written
     whole : (R, N) bool, written
-        False if a pivot is below noise / 2, as for a gram with negative eigenvalues: the other outputs are then
+        False if a pivot is at most noise / 2, because gram has negative eigenvalues; the other outputs are then
         invalid.
     """
     kernels = pull.shape[1]
@@ -618,4 +621,4 @@ def posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
         logdet[r, i], whole[r, i] = _cholesky_inverse(gram[r, i], pull[r, i], noise[r, i], root[r, i], theta[r, i])
 
 
-# Compiled with parts of other modules: 23158e8c, see tests/test_compiled.py
+# Compiled with parts of other modules: 0f2ce17b, see tests/test_compiled.py

@@ -1,6 +1,6 @@
 """Sums of cosines over many samples, for methods whose features have a phase and are drawn once.
 
-This is a separate file because its import compiles these loops; other methods need not wait for that.
+This is a separate file because importing it compiles these loops, and other methods should not wait for that.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ _ONE = _F(1)
 
 @njit(fastmath=_CONTRACT)
 def _cosine(x):
-    """One polynomial over half a turn, in two thirds of `_sincos`'s time; errors up to 1.4e-7, mostly 3e-8."""
+    """Cosine by one polynomial over half a turn, in 2/3 of `_sincos`'s time; errors up to 1.4e-7, mostly 3e-8."""
     halves = np.rint(x * _ONE_OVER_PI)
     r = ((x - halves * _PI_HIGH) - halves * _PI_MIDDLE) - halves * _PI_LOW
     r2 = r * r
@@ -32,7 +32,7 @@ def _cosine(x):
 
 @njit(fastmath=False)
 def _sum_with_far(angle, phase, alpha):
-    """sum_k alpha[k] cos(angle[k] + phase[k]) where angles are large, by the C library, which is exact for all."""
+    """sum_k alpha[k] cos(angle[k] + phase[k]) for large angles, by the C library, which is exact for all angles."""
     total = _F(0)
     for k in range(alpha.size):
         total += alpha[k] * _F(np.cos(np.float64(angle[k] + phase[k])))
@@ -40,7 +40,7 @@ def _sum_with_far(angle, phase, alpha):
 
 
 @njit_cached(
-    "void(float32[:, ::1], float32[::1], float32[::1], float64, float64[::1])",  # compiled here, not inside a clock
+    "void(float32[:, ::1], float32[::1], float32[::1], float64, float64[::1])",  # compiled now, not inside a clock
     fastmath=_CONTRACT | {"reassoc"},
     nogil=True,
 )
@@ -108,4 +108,4 @@ def add_sparse_cosines(data, indices, indptr, w, phase, alpha, factor, out):
         out[i] = factor * out[i] + total
 
 
-# Compiled with parts of other modules: b78b34cd, see tests/test_compiled.py
+# Compiled with parts of other modules: aff0af94, see tests/test_compiled.py

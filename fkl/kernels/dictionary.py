@@ -1,10 +1,10 @@
-"""Kernel dictionaries, the ways to draw their random features, and the span of some samples (Nystroem).
+"""Kernel dictionaries, ways to draw their random features, and the span of chosen samples (Nystroem).
 
-A draw makes D standard frequencies for one kernel: independent ones, or better ones with the same D. Every one is
-unbiased: z(x)'z(x') is kappa(x, x') on average, up to rounding in `quasi` (2^-31 of a probability) and, in
-`structured`, the directions of Hadamard products, which are not exactly uniform. Frequencies of the Gaussian kernel are
-normal, and those of the Laplacian kernel Cauchy in every coordinate. Draws of blocks have uniform directions, which
-only the Gaussian kernel needs, so they are only for the Gaussian kernel.
+A draw makes D standard frequencies for one kernel: independent ones, or others that are more accurate with the same D.
+Every draw is unbiased: z(x)'z(x') is kappa(x, x') on average. The exceptions are the rounding in `quasi` (2^-31 of a
+probability), and the directions in `structured`, which are not exactly uniform. Frequencies of the Gaussian kernel are
+normal, and those of the Laplacian kernel Cauchy in every coordinate. Draws in blocks have uniform directions, as only
+the Gaussian kernel needs, so they are only for this kernel.
 """
 
 from collections.abc import Callable
@@ -23,14 +23,14 @@ from fkl.basics.random_streams import Role, Streams
 from fkl.kernels.bank import BANKS, FeatureBank
 
 Draw = Callable[[str, int, int, np.random.Generator], Array]
-"""From a family, d, D and a generator to frequencies (d, D) of scale 1."""
+"""A function from a family, d, D and a generator to frequencies (d, D) of scale 1."""
 
 MOST_SOBOL = 21201
 """Largest dimension of scipy's Sobol' numbers."""
 BITS = 30
 """Bits of a Sobol' number."""
 SMALLEST_HADAMARD = 16
-"""Smallest size of the matrices in a product: smaller ones give few directions, which bias the kernel by some
+"""Smallest size of the matrices in a product. Smaller ones give few directions, which biases the kernel by a few
 hundredths."""
 HALF_A_ROUNDING = 2.0**-53
 
@@ -42,7 +42,7 @@ def iid(family: str, dimension: int, count: int, generator: np.random.Generator)
 
 
 def orthogonal(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
-    """Orthogonal within blocks of d, each with the length of a Gaussian vector.
+    """Frequencies that are orthogonal within blocks of d, each with the length of a Gaussian vector.
 
     Yu et al., Orthogonal Random Features (2016), section 3.
     """
@@ -57,9 +57,9 @@ def structured(family: str, dimension: int, count: int, generator: np.random.Gen
     """Blocks H D_1 H D_2 H D_3, H a Hadamard matrix and D_i random signs, with the lengths of Gaussian vectors.
 
     Choromanski, Rowland and Weller, The Unreasonable Effectiveness of Structured Random Orthogonal Embeddings (2017),
-    and Yu et al. (2016), section 5, whose lengths are all sqrt(d). Equal lengths bias the kernel, and random ones do
-    not. The number of rows of H is the next power of two, and d rows are kept, so columns are orthogonal if d is a
-    power of two.
+    and Yu et al. (2016), section 5, who set all lengths to sqrt(d). Equal lengths bias the kernel; random ones do not.
+    H has the next power of two as its size, and d of its rows are kept, so columns are orthogonal if d is a power of
+    two.
     """
     from scipy.linalg import hadamard as hadamard_matrix
 
@@ -78,7 +78,7 @@ def quasi(family: str, dimension: int, count: int, generator: np.random.Generato
     """Sobol' points, shifted at random bit by bit, through the inverse distribution function of each coordinate.
 
     Avron, Sindhwani, Yang and Mahoney, Quasi-Monte Carlo Feature Maps for Shift-Invariant Kernels (JMLR 17, 2016). The
-    shift makes each point uniform, so the mean is right; the relative positions of the points do not change.
+    shift makes each point uniform, so the mean is exact; the relative positions of the points do not change.
     """
     shift = generator.integers(0, 2**BITS, dimension)[:, None]
     uniform = ((_sobol_points(dimension, count) ^ shift) + 0.5) / 2**BITS
@@ -86,17 +86,17 @@ def quasi(family: str, dimension: int, count: int, generator: np.random.Generato
 
 
 def quadrature(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
-    """Spherical-radial: orthonormal directions, and one length in each of D strata of their distribution.
+    """Spherical-radial quadrature: orthonormal directions, and one length in each of D strata of their distribution.
 
-    A cosine is even, so a randomly rotated orthonormal basis is the rule of the cross-polytope, exact up to degree 3 on
-    the sphere (Genz and Monahan, 1998; Munkhoeva et al., Quadrature-based Features for Kernel Approximation, 2018). The
+    A cosine is even, so a randomly rotated orthonormal basis is the cross-polytope rule, exact up to degree 3 on the
+    sphere (Genz and Monahan, 1998; Munkhoeva et al., Quadrature-based Features for Kernel Approximation, 2018). The
     radius has one dimension, where a stratified rule converges fast. Reid et al., Variance-Reducing Couplings for
-    Random Features (2024), show that coupled lengths that avoid each other are better and unbiased.
+    Random Features (2024), show that lengths that avoid each other are better, and unbiased.
 
     Alternatives are less suitable. Gauss-Hermite rules need p^d nodes. Rules of a higher degree have weights, some of
-    them negative, and features have none (Munkhoeva et al.). Simplices are best for positive features (Reid et al.,
-    Simplex Random Features, 2023), but the cosines of two frequencies do not depend on the sign of the angle between
-    them.
+    them negative, but features have no weights (Munkhoeva et al.). Simplices are best for positive features (Reid et
+    al., Simplex Random Features, 2023), but the cosines of two frequencies do not depend on the sign of the angle
+    between them.
     """
     bases = [_random_rotation(dimension, generator) for _ in range(-(-count // dimension))]
     strata = (generator.permutation(count) + generator.random(count)) / count
@@ -113,18 +113,18 @@ DRAWS: dict[str, Draw] = {
     "quadrature": quadrature,
 }
 OF_ANY_FAMILY = ("iid", "quasi")
-"""Draws that work coordinate by coordinate."""
+"""Draws that work coordinate by coordinate, so for any family."""
 
 
 def _random_rotation(size: int, generator: np.random.Generator) -> Array:
-    """An orthogonal matrix, uniform over all of them."""
+    """A uniformly distributed orthogonal matrix."""
     q, r = np.linalg.qr(generator.standard_normal((size, size)))
     return q * np.sign(np.diag(r))
 
 
 @lru_cache(maxsize=1)
 def _sobol_points(dimension: int, count: int) -> NDArray[np.int64]:
-    """The first points' coordinates, (d, D), as integers below 2^BITS."""
+    """Coordinates of the first D Sobol' points, (d, D), as integers below 2^BITS."""
     from scipy.stats import qmc
 
     whole = qmc.Sobol(dimension, scramble=False, bits=BITS).random_base2((count - 1).bit_length())
@@ -172,7 +172,7 @@ class Dictionary(Keys):
     )
     bandwidth_convention: str = key(
         "deviation",
-        "Whether an rbf bandwidth is s^2 (the source of the published numbers of POF-MKL and graph-aided OMKL), s "
+        "Meaning of an rbf bandwidth: s^2 (as in the published numbers of POF-MKL and graph-aided OMKL), s "
         "(in POF-MKL's text), or 2 s^2, the divisor of exp(-|x - x'|^2 / g).",
         among=SQUARES,
     )
@@ -190,7 +190,7 @@ class Dictionary(Keys):
         among=DRAWS,
     )
     shared: bool = key(
-        False, "One draw for all kernels, rescaled by each bandwidth: fewer projections, kernels no longer independent."
+        False, "Use one draw for all kernels, rescaled by each bandwidth: faster, but kernels are not independent."
     )
 
     def __post_init__(self) -> None:
@@ -214,7 +214,7 @@ class Dictionary(Keys):
         )
         if self.family == "polynomial":
             whole = self.smallest >= 1 and self.largest <= HIGHEST_DEGREE and bool(np.all(self.bandwidths % 1 == 0))
-            allowed = f"degrees that are integers from 1 to {HIGHEST_DEGREE}, as are those between it and largest"
+            allowed = f"an integer from 1 to {HIGHEST_DEGREE}, as must be all degrees from it to largest"
             require(whole, "smallest", self.smallest, allowed)
         fits = "laplacian" not in self.families or self.draw in OF_ANY_FAMILY
         require(fits, "draw", self.draw, f"{' or '.join(OF_ANY_FAMILY)} unless all kernels are rbf")
@@ -269,14 +269,14 @@ class Dictionary(Keys):
             self.family != "polynomial", "kernels.family", self.family, "rbf or laplacian: it has no random features"
         )
         known = self.draw != "quasi" or dimension <= MOST_SOBOL
-        require(known, "kernels.draw", self.draw, f"another for samples of more than {MOST_SOBOL} features")
-        # With the heavy tail of the Laplacian's Cauchy frequencies, float32 angles would lose all their digits.
+        require(known, "kernels.draw", self.draw, f"another draw for samples with more than {MOST_SOBOL} features")
+        # The Laplacian's Cauchy frequencies have a heavy tail: float32 angles would lose all their digits.
         narrow: type[np.floating] = np.float64 if precision == "float64" or "laplacian" in self.families else np.float32
         R, one = len(streams.replicates), (1 if self.shared else self.N) * dimension * self.D
         keys = "kernels.D or kernels.N" if R == 1 else f"kernels.D, kernels.N or chunk={R}"
         features = f"the random features of {self.N} kernels and {R} replicates"
         require_memory(2 * R * one * np.dtype(narrow).itemsize, features, keys)  # twice while they are concatenated
-        # For each replicate frequencies (N or 1, d, D) and phases (N or 1, D or 0), drawn in float64 and then rounded
+        # For each replicate, draw frequencies (N or 1, d, D) and phases (N or 1, D or 0) in float64, then round them
         count, rho, phase = 1 if self.shared else self.N, [], []
         for generator in streams.generators(Role.FEATURES):
             drawn = np.empty((count, dimension, self.D))
@@ -312,7 +312,7 @@ def gram(family: str, scale: float, a: Array, b: Array) -> NDArray[np.float64]:
     values *= -2
     values += np.einsum("nd,nd->n", a, a)[:, None]
     values += np.einsum("md,md->m", b, b)
-    np.maximum(values, 0, out=values)  # squared distances, which rounding can make negative
+    np.maximum(values, 0, out=values)  # these are squared distances, which rounding can make negative
     if a is b:
         np.fill_diagonal(values, 0)
     values *= -0.5 * scale**2
@@ -326,9 +326,9 @@ METRICS = {"rbf": "euclidean", "laplacian": "cityblock"}
 class AroundMedian(Dictionary):
     """A dictionary whose bandwidths are multiples of the median distance between samples.
 
-    For a stream these are the first samples of all clients, round by round. For a batch they are some training samples,
-    from every client in proportion to its share. Only their features are used. Bandwidths are s for every family, the
-    distance is that in the family's exponent, and equal samples do not count.
+    For a stream, these are the first samples of all clients, round by round. For a batch, they are training samples
+    from all clients, in proportion to each client's share. Only their features are used. Bandwidths are s for every
+    family, the distance is the one in the family's exponent, and pairs of equal samples do not count.
 
     In a federation the clients would have to agree on the median; a run books no messages for it.
     """
@@ -353,7 +353,7 @@ class AroundMedian(Dictionary):
         require(convention == "deviation", "bandwidth_convention", convention, "deviation: bandwidths are distances")
 
     def fitted(self, x: NDArray[np.floating]) -> Dictionary:
-        """The dictionary for such samples (n, d); if all are equal, any bandwidth is right, and 1 is used."""
+        """The dictionary for such samples (n, d); if all are equal, any bandwidth fits, and the median counts as 1."""
         from scipy.spatial.distance import pdist
 
         distances = pdist(x.astype(np.float64), METRICS[self.family])
@@ -366,7 +366,7 @@ class AroundMedian(Dictionary):
 
 
 JITTER = 1e-10
-"""Added to the kernel matrix of the centres, times their number: duplicate samples make it singular."""
+"""Number that, times the number of centres, is added to their kernel matrix's diagonal: duplicates make it singular."""
 
 
 @dataclass(frozen=True)
@@ -378,7 +378,7 @@ class CentreBank:
     Parameters
     ----------
     dictionary : Dictionary
-        With one exact kernel.
+        A dictionary of one exact kernel.
     centres : (R, m, d)
     """
 
@@ -402,7 +402,7 @@ class CentreBank:
         return np.stack([np.linalg.cholesky(self._gram(one, one) + more) for one in self.centres])
 
     def features(self, x: Array) -> NDArray[np.float64]:
-        """Phi of samples x (n, d), (R, 1, n, m)."""
+        """phi(x) of samples x (n, d): shape (R, 1, n, m)."""
         from scipy.linalg import solve_triangular  # slower to import than most of fkl
 
         made = np.empty((self.replicates, 1, len(x), self.width))
@@ -411,11 +411,11 @@ class CentreBank:
         return made
 
     def of_centres(self) -> NDArray[np.float64]:
-        """Phi of the centres themselves, (R, m, m): L."""
+        """Phi of the centres themselves, (R, m, m): it equals L."""
         return self.root
 
     def coefficients(self, theta: Array) -> NDArray[np.float64]:
-        """Alpha (R, K, m) of theta (R, K, m)."""
+        """Coefficients alpha (R, K, m) of theta (R, K, m)."""
         from scipy.linalg import solve_triangular  # slower to import than most of fkl
 
         pairs = zip(self.root, theta, strict=True)

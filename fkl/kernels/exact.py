@@ -1,4 +1,4 @@
-"""Exact kernels on a stream: the triangular systems of online kernel regression, one for each kernel."""
+"""Exact kernels on a stream: online kernel regression as triangular systems, one for each kernel."""
 
 import numpy as np
 from numba import njit, prange
@@ -17,7 +17,7 @@ cache."""
 
 RBF, LAPLACIAN, POLYNOMIAL = range(3)  # as in FAMILIES, for compiled code
 
-_LEAST = -708.0  # below it exp is no longer a normal number, and is set to 0
+_LEAST = -708.0  # below it, exp is subnormal and set to 0
 _WHOLE = 1.5 * 2.0**52  # adding a number to it rounds the number to an integer in the lowest bits
 _ONE_OVER_LN2 = 1 / np.log(2)
 _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # ln 2, with a short first part
@@ -27,14 +27,14 @@ _BIAS, _MANTISSA = 1023, 52  # bias of a float64's exponent, and number of bits 
 def substitute(
     dictionary: Dictionary, x: Array, y: Array, eta: Array, a: Array, loss: PointwiseLoss = SQUARED
 ) -> NDArray[np.float64]:
-    """Play a block of B rounds: f_i(x_t) = sum_{s<t} a_is k_i(x_t, x_s), a_it = -eta_t l'(f_i(x_t), y_t) / 2.
+    """Run a block of B rounds: f_i(x_t) = sum_{s<t} a_is k_i(x_t, x_s), a_it = -eta_t l'(f_i(x_t), y_t) / 2.
 
     Parameters
     ----------
     dictionary : Dictionary
         Dictionary of N exact kernels.
     x : (n + B, d)
-        All samples up to the block's last.
+        All samples up to the last of the block.
     y, eta : (B,)
         Targets and step sizes of the block.
     a : (N, T) float64
@@ -77,9 +77,9 @@ def _separation(family, x, others, out):
 
 @njit(fastmath={"contract", "nsz"})  # no reassociation, which would undo the rounding
 def _exponential(x):
-    """exp(x) for x <= 0, with relative error 4e-16: 2^k exp(r) with |r| <= ln 2 / 2, by its series to full precision.
+    """exp(x) for x <= 0, with relative error 4e-16: 2^k exp(r) with |r| <= ln 2 / 2, exp(r) by its series.
 
-    It has no branch or call, so sums of it use vector registers.
+    It has no branches or calls, so loops that sum it are vectorised.
     """
     shifted = x * _ONE_OVER_LN2 + _WHOLE
     k = shifted - _WHOLE
@@ -128,4 +128,4 @@ def _substitute(family, rate, x, y, eta, loss, a, f):
             a[i, n + b] = -eta[b] * slope_of_one(loss, f[b, i], y[b]) / 2
 
 
-# Compiled with parts of other modules: 06b803ab, see tests/test_compiled.py
+# Compiled with parts of other modules: 02fde661, see tests/test_compiled.py

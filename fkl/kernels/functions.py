@@ -1,7 +1,7 @@
-"""Learned functions as arrays, for storing models and predicting with them.
+"""Learned functions as arrays, to store models and predict with them.
 
-A method returns its learned functions in `functions(world, state, t)`: one for each replicate of a world, with which it
-predicts in round t. A personal method has K functions for K clients; otherwise all clients share one.
+A method's `functions(world, state, t)` returns the functions with which it predicts in round t, one for each replicate.
+A personal method has K functions for K clients; otherwise all clients share one.
 """
 
 from collections.abc import Callable
@@ -50,12 +50,12 @@ class Function:
         raise NotImplementedError
 
     def in_double(self) -> Self:
-        """The same with its numbers in float64, in which samples can be larger."""
+        """The same function with its numbers in float64, which allows larger samples."""
         floats = [name for name, (numbers, _) in self.arrays.items() if numbers == "floats"]
         return replace(self, **{name: getattr(self, name).astype(np.float64) for name in floats})
 
     def is_function_of(self, d: int) -> bool:
-        """Whether this is a function of d features; its arrays may come from any file."""
+        """Whether this is a valid function of d features; its arrays may come from any file."""
         sizes = {"d": d}
         for name, (numbers, axes) in self.arrays.items():
             array = getattr(self, name)
@@ -84,7 +84,7 @@ class OnFeatures(Function):
     narrow : () int
         As in `FeatureBank`.
     theta : (T, N, P), in the bank's precision
-        T = K if every client has its own, else 1.
+        T = K if every client has its own theta, else 1.
     weights : (K, N) float64
     bias : () float64
     """
@@ -110,7 +110,7 @@ class OnFeatures(Function):
 
     @classmethod
     def from_bank(cls, bank: FeatureBank, r: int, theta: Array, weights: Array, chosen: Integers | None = None) -> Self:
-        """A function in a replicate's features, of all kernels or of the chosen ones, from their theta and weights."""
+        """A function on one replicate's features, of all or the chosen kernels, from their theta and weights."""
         rho, scale, phase, narrow = bank.rho[r], bank.scale, bank.phase[r], bank.narrow
         if chosen is not None:
             narrow = int((chosen < narrow).sum())
@@ -153,14 +153,14 @@ class OnFeatures(Function):
 
 @dataclass(frozen=True)
 class Gaussian(OnFeatures):
-    """The same with the variance of a target: of kernel i noise_i (1 + |root_i z_i(x)|^2), and of all their mixture's.
+    """The same with the variance of a target: noise_i (1 + |root_i z_i(x)|^2) for kernel i, and that of their mixture.
 
     Parameters
     ----------
     rho, scale, phase, narrow, theta, weights, bias
-        As in `OnFeatures`; theta is everyone's, T = 1.
+        As in `OnFeatures`; all clients share theta, T = 1.
     root : (N, P (P + 1) / 2), in the bank's precision
-        Of each kernel the lower triangle of a matrix, row by row.
+        The lower triangle of each kernel's matrix, row by row.
     noise : (N,) float64
     """
 
@@ -172,17 +172,17 @@ class Gaussian(OnFeatures):
 
     @classmethod
     def from_mean(cls, mean: OnFeatures, root: Array, noise: Array) -> Self:
-        """Functions with this mean."""
+        """Functions with this mean, from the roots and noises of their kernels."""
         own = {one.name: getattr(mean, one.name) for one in fields(mean)}
         return cls(**own, root=np.asarray(root, mean.theta.dtype), noise=np.asarray(noise, np.float64))
 
     def fits(self, d: int) -> bool:
-        """Whether the triangles are of matrices of all features."""
+        """Whether the triangles belong to matrices over all features."""
         P = self.theta.shape[-1]
         return super().fits(d) and len(self.theta) == 1 and self.root.shape[1] == P * (P + 1) // 2
 
     def variance(self, x: Array) -> NDArray[np.float64]:
-        """Variances of the targets of samples (n, d), for each client where they differ: (K or 1, n)."""
+        """Variances of the targets of samples (n, d), for each client if they differ: (K or 1, n)."""
         bank, found = self._bank(), np.empty((len(self.weights), len(x)))
         N, P = self.theta.shape[1:]
         root = np.zeros((N, P, P))
@@ -231,7 +231,7 @@ class OnPoints(Function):
 
     @property
     def clients(self) -> int:
-        """How many have a function of their own."""
+        """Number of clients with their own function, K."""
         return len(self.bias)
 
     def fits(self, d: int) -> bool:
@@ -243,7 +243,7 @@ class OnPoints(Function):
         return self.sums(x)
 
     def sums(self, x: Array) -> NDArray[np.float64]:
-        """All f_k, (K, n)."""
+        """The values of all f_k, (K, n)."""
         points = np.asarray(self.points, np.float64)
         f = np.zeros((len(self.bias), len(x)))
         for rows in row_blocks(len(x) if len(points) else 0, len(points), VALUES_AT_A_TIME):
@@ -260,12 +260,12 @@ class Classes(OnPoints):
     Parameters
     ----------
     points, families, scales, coefficients, bias
-        As in `OnPoints`; K = 1 for two classes, else the classes, or all pairs of them.
+        As in `OnPoints`; K = 1 for two classes, else the number of classes, or of pairs of classes.
     classes : (C,)
         Ascending.
     votes : () bool
-        Whether every pair i < j of classes has a function, above 0 for i, and most votes decide. Otherwise the largest
-        f decides; with two classes a positive sign means the second. If all f are 0, the result is NaN.
+        Whether each pair i < j of classes has a function, positive for i, and the most votes win. Otherwise the largest
+        f wins; with two classes, a positive f means the second. If all f are 0, the result is NaN.
     """
 
     kind: ClassVar[str] = "classes"
@@ -279,7 +279,7 @@ class Classes(OnPoints):
 
     @property
     def clients(self) -> int:
-        """All share the function."""
+        """1: all clients share the function."""
         return 1
 
     def fits(self, d: int) -> bool:
@@ -324,12 +324,12 @@ class Linear(Function):
 
 @dataclass(frozen=True)
 class Trees(Function):
-    """Sum of trees; a sample goes left where x[feature] <= threshold.
+    """A sum of trees; a sample goes left if x[feature] <= threshold.
 
     Parameters
     ----------
     roots : (T,) int
-        Root nodes. The nodes of all trees are stored one after another, a node's children after it.
+        Root nodes. The nodes of all trees are stored one after another, and children come after their parent.
     feature : (m,) int
         -1 at a leaf.
     threshold : (m,)
@@ -397,7 +397,7 @@ class Network(Function):
 
     @classmethod
     def from_layers(cls, layers: list[Array]) -> Self:
-        """Shapes of the matrices (outputs, inputs + 1)."""
+        """A network from its matrices (outputs, inputs + 1)."""
         widths = [layers[0].shape[1] - 1, *(len(layer) for layer in layers)]
         return cls(np.array(widths), np.concatenate([layer.ravel() for layer in layers]))
 

@@ -1,4 +1,4 @@
-"""Losses of fits to all samples in hindsight: of the best kernel, which are cached, and of a linear function.
+"""Losses of fits to all samples in hindsight: with the best kernel (these are cached), and with a linear function.
 
 The fit minimises the method's loss with its regulariser, so for a squared loss it is kernel ridge regression. It is the
 comparator for regret in hindsight: POF-MKL, eq. (12); graph-aided OMKL, eqs. (10) and (11).
@@ -27,12 +27,12 @@ from fkl.kernels.threads import at_most, in_parts
 
 CONTENDERS = 2
 WORK = 3e10
-"""Limit of rows times squared landmarks: about three seconds per kernel."""
+"""Largest product of rows and squared landmarks: about three seconds per kernel."""
 SCREENING_ROWS, SCREENING_LANDMARKS = 1000, 150
 FORM = 3
-"""Version of the arithmetic; another version rounds differently."""
+"""Version of the arithmetic; versions round differently."""
 RECIPE = CONTENDERS, WORK, SCREENING_ROWS, SCREENING_LANDMARKS, FORM
-"""Everything that decides the quality of the approximation, and its last digits."""
+"""Everything on which the quality of the approximation and its last digits depend."""
 BLOCK_ROWS = 8192
 
 
@@ -40,8 +40,8 @@ def best_loss(dictionary: Dictionary, x: Array, y: Array, lam: float, loss: Poin
     """Loss of every sample under the best single kernel's fit to all of them.
 
     The fit minimises sum_j l(f(x_j), y_j) + n lam |f|_H^2 over the span of as many evenly spaced samples as `WORK`
-    allows (Nystroem; exact up to 3100 rows, then 1580 samples for 12000 rows, 500 for 120000). Only `CONTENDERS`
-    kernels are fitted: those that rank first in the same fit to `SCREENING_ROWS` evenly spaced rows.
+    allows (Nystroem; exact up to 3100 rows, then 1580 samples for 12000 rows, 500 for 120000). Only the best
+    `CONTENDERS` kernels are fitted, as ranked by the same fit to `SCREENING_ROWS` evenly spaced rows.
 
     Parameters
     ----------
@@ -129,13 +129,13 @@ def _convex_loss(
 
 
 def _evenly_spread(count: int, wanted: int) -> NDArray[np.int64]:
-    """At most `wanted` of `count` indices, evenly spread."""
+    """At most `wanted` of `count` indices, evenly spaced."""
     return np.unique(np.linspace(0, count - 1, min(count, wanted)).astype(np.int64))
 
 
 LOSSES = "losses"
 MOST_CACHED = 2**25
-"""Samples whose losses are worth a file."""
+"""Largest number of samples whose losses are cached."""
 
 
 def hindsight_loss(
@@ -143,7 +143,7 @@ def hindsight_loss(
 ) -> NDArray[np.float64]:
     """Loss (T, K) of the best kernel's fit to all samples; 0 in rounds without a sample.
 
-    NaN for a method without regularisation, whose best function in hindsight would go through every sample.
+    It is NaN for a method without regularisation: its best function in hindsight would go through every sample.
 
     Parameters
     ----------
@@ -161,17 +161,17 @@ def hindsight_loss(
     of_loss = () if problem.loss == SQUARED else (tuple(problem.loss), MOST_LANDMARKS, WIDTHS)
     if cache is not None and len(y) <= MOST_CACHED:
         digest = hashlib.sha256(repr((RECIPE, dictionary.families, x.shape, lam, *of_loss)).encode())
-        for array in (dictionary.scales, x, y):  # everything on which the fit depends
+        for array in (dictionary.scales, x, y):  # all that the fit depends on
             digest.update(np.ascontiguousarray(array).data)
         file = cache / "hindsight" / f"{digest.hexdigest()[:24]}.npz"
-        with suppress(OSError, DamagedError):  # no file, or one that has changed since it was written
+        with suppress(OSError, DamagedError):  # there is no file, or it has changed since it was written
             found = read_sealed(file).get(LOSSES)
             if found is not None and found.shape == (len(y),) and found.dtype == np.float64 and (found >= 0).all():
                 best = found
     if best is None:
         best = best_loss(dictionary, x, y, lam, problem.loss)
         if file is not None:
-            with suppress(CannotWriteError):  # a cache that cannot be written costs only time
+            with suppress(CannotWriteError):  # without a cache, only time is lost
                 write_sealed(file, {LOSSES: best})
     return spread(best, problem.everywhere)
 
@@ -179,7 +179,7 @@ def hindsight_loss(
 def linear_loss(problem: Problem) -> NDArray[np.float64]:
     """Squared error (T, K) of the least squares fit of a linear function with intercept to all samples.
 
-    0 in rounds without a sample; NaN for another loss, or if samples times squared features exceed
+    It is 0 in rounds without a sample, and NaN for another loss, or if samples times squared features exceed
     `fkl.kernels.hindsight.WORK`.
     """
     everywhere = problem.everywhere

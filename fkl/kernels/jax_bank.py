@@ -1,7 +1,7 @@
 """The random features of `engine=jax`: `FeatureBank` as functions that JAX can trace.
 
-Features are computed for one tile of clients and some kernels at a time, and used at once: those of all clients are
-never in memory. Matrix products have full precision, because JAX would otherwise use TF32 on a GPU.
+Features are computed for one tile of clients and some kernels at a time, and used at once; never are those of all
+clients in memory. Matrix products have full precision, because JAX would otherwise use TF32 on a GPU.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,16 +21,16 @@ from fkl.kernels.bank import FeatureBank, without_negative
 from fkl.kernels.client_tiles import in_tiles
 
 Array = Any
-"""Array of JAX."""
+"""An array of JAX."""
 Stepped = tuple[Array, Array, Array]
 HERE, ELSEWHERE = 2**18, 2**28
-"""Angles at once: on a CPU as many as fit in its cache, on a separate device many more."""
+"""Numbers of angles at a time: on a CPU as many as fit in its cache, on a separate device many more."""
 
 
 def sine_and_cosine(angle: Array, precision: np.dtype[np.floating]) -> tuple[Array, Array]:
     """Sine and cosine in this precision. In float32, they are the polynomials of the compiled bank; XLA's take longer.
 
-    Angles in float64 are first reduced to one turn in float64, and large ones computed exactly, also as in that bank.
+    As in that bank, float64 angles are first reduced to one turn in float64, and large angles are computed exactly.
     """
     if precision == np.float64:
         return jnp.sin(angle), jnp.cos(angle)
@@ -76,13 +76,13 @@ class JaxBank(FeatureBank):
     xp: ClassVar[ModuleType] = jnp
 
     def features(self, x: Array) -> Array:
-        """As `FeatureBank.features`, for all clients, for methods with equally large states."""
+        """As `FeatureBank.features`, for all clients at once; it is for methods whose states are as large as this."""
         angle = self._exact_product(x.astype(self.rho.dtype), self.rho) * self.scale[:, None, None]
         return jnp.concatenate(self._maps_of(angle, self.phase[:, :, None, :]), axis=-1)
 
     def predict(self, x: Array, theta: Array) -> Array:
         """theta_i' z_i(x_k) of all replicates, (R, K, N)."""
-        by_map = self.split(theta.astype(self.precision))[..., None, :]  # (R, N, maps, 1, D), as a tile's
+        by_map = self.split(theta.astype(self.precision))[..., None, :]  # (R, N, maps, 1, D), like a tile's features
         (f,) = self._each_kernel_and_tile(lambda z, theta: ((z * theta).sum(axis=(0, -1)),), x, [by_map])
         return self._by_client(f, len(x))
 
@@ -106,7 +106,7 @@ class JaxBank(FeatureBank):
         lam: float,
         loss: PointwiseLoss = SQUARED,
     ) -> Stepped:
-        """One gradient step for each client's own copy of each kernel."""
+        """Take a gradient step for each client's own copy of each kernel."""
         R, N, K, P = theta.shape
         own = jnp.broadcast_to(step, (R, K, N)).swapaxes(1, 2)
         of_all = [jnp.broadcast_to(values, (R, N, K)) for values in (y, share)]
@@ -124,7 +124,7 @@ class JaxBank(FeatureBank):
     def follow(
         self, x: Array, y: Array, eta: Array, lam: float, theta: Array, loss: PointwiseLoss = SQUARED
     ) -> Stepped:
-        """Let every kernel follow one stream: predict, see the target, take a gradient step."""
+        """Let every kernel learn from one stream: predict, see the target, take a gradient step."""
 
         def step(theta: Array, seen: tuple[Array, Array, Array]) -> tuple[Array, tuple[Array, Array]]:
             z, y, eta = seen
@@ -143,7 +143,7 @@ class JaxBank(FeatureBank):
         def add(sums: tuple[Array, Array], tile: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], None]:
             x, y, weight = tile
             roots, shape = jnp.sqrt(weight), (self.replicates, self.kernels, len(y))
-            # Roots that all replicates share stay out of the arrays of kernels
+            # Roots that all replicates share are not copied for each kernel
             of_replicates = [] if len(roots) == 1 else [jnp.broadcast_to(roots[:, None], shape)]
 
             def work(z: Array, root: Array = roots[0]) -> Sequence[Array]:
@@ -172,7 +172,7 @@ class JaxBank(FeatureBank):
         return self._by_client(mean, len(x)), self._by_client(spread, len(x))
 
     def posterior(self, gram: Array, pull: Array, noise: Array) -> tuple[Array, Array, Array]:
-        """As `FeatureBank.posterior`."""
+        """As `FeatureBank.posterior`, with JAX."""
         eye = jnp.eye(gram.shape[-1])
 
         def factored(gram: Array) -> Array:
@@ -197,7 +197,7 @@ class JaxBank(FeatureBank):
         return jnp.concatenate(list(z), axis=-1).astype(np.float64)
 
     def put(self, theta: Array, index: tuple[Any, ...], values: Array) -> Array:
-        """`theta`, which is overwritten, with other values at an index."""
+        """`theta` with new values at an index."""
         return theta.at[index].set(values.astype(theta.dtype))
 
     def _each_kernel_and_tile(
@@ -212,8 +212,8 @@ class JaxBank(FeatureBank):
         Parameters
         ----------
         work : callable
-            Function of features (maps, tile, D), the kernel's values, and those of its clients; the clients that pad
-            the last tile have values and x of 0.
+            Function of features (maps, tile, D), the kernel's values, and the values of its clients in the tile; the
+            last tile is padded with clients whose values and x are 0.
         x : (K, d)
         of_kernels : arrays (R, N, ...)
         of_clients : arrays (R, N, K, ...)
@@ -242,7 +242,7 @@ class JaxBank(FeatureBank):
         return [values.reshape(R, N, count, *values.shape[1:]) for values in made]
 
     def _maps_of(self, angle: Array, phase: Array) -> list[Array]:
-        """The feature map, part by part, in the bank's precision; the phase is that of the cosine map."""
+        """The parts of the feature map, in the bank's precision; only the cosine map uses the phase."""
         sine, cosine = sine_and_cosine(angle + phase if self.phase.size else angle, self.precision)
         return [self.norm * part for part in ((cosine,) if self.phase.size else (sine, cosine))]
 

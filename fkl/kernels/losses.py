@@ -1,8 +1,8 @@
 """Samples in feature space, and their losses: values, gradients and the minimisers that clients need.
 
-Of several classes there is one theta for each class in the same features. The theta of C classes are one vector of
+With several classes, each class has its own theta in the same features. The theta of C classes form one vector of
 length C P, class after class, so messages and methods need not know C. The target of class c = 0, ..., C - 1 is 2 c -
-(C - 1), so -1 and 1 for two classes, and a target times -1 is another class.
+(C - 1), so it is -1 or 1 for two classes, and -1 times a target is the target of a class again.
 """
 
 from collections.abc import Callable
@@ -22,11 +22,11 @@ from fkl.kernels.threads import in_parts, share, wake_for
 
 BLOCK_ROWS = 2048
 TRIANGLE_ROWS = 50
-"""Rows of a triangular factor in one product, without the columns that are 0 in all of them."""
+"""Number of rows of a triangular factor in one product, which leaves out the columns that are 0 in all of them."""
 ROWS = 4
 """Rows of a symmetric matrix that are stored together: `fkl.kernels.symmetric` is unrolled for this number."""
 PRODUCTS_A_FEATURE = 16
-"""Products of a matrix with a vector that take as long as computing one feature."""
+"""Number of multiplications in a matrix-vector product that take as long as computing one feature."""
 
 
 Space = FeatureBank | CentreBank
@@ -37,8 +37,8 @@ Space = FeatureBank | CentreBank
 class Rows:
     """Feature rows and targets of K clients in R replicates, float64.
 
-    A client with more samples than features P may be compressed to P rows without a change of its squared error: |y -
-    Phi theta|^2 = |Q'y - U theta|^2 + rest with Phi = QU.
+    The samples of a client with more than P samples may be compressed to P rows, which does not change its squared
+    error: |y - Phi theta|^2 = |Q'y - U theta|^2 + rest with Phi = QU.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Rows:
     rest : (R, K)
         Squared error that no theta can reduce; 0 unless compressed.
     count : (K,)
-        T_i, samples of each client.
+        Number T_i of samples of each client.
     triangular : bool
         Whether all clients were compressed, to upper triangular matrices.
     """
@@ -73,7 +73,7 @@ class Rows:
         count : (K,) int
             Samples of each client.
         compressed : bool
-            Whether only squared errors will be needed.
+            Whether to compress, which is enough for squared errors.
         """
         R, P = bank.replicates, bank.width
         most = int(min(count.max(initial=0), P)) if compressed else int(count.max(initial=0))
@@ -134,7 +134,7 @@ class Rows:
 
     @cached_property
     def normal(self) -> tuple["Symmetric", Array]:
-        """Phi_i'Phi_i of all clients, and Phi_i'y_i, (R, K, P), computed once; these are large."""
+        """Phi_i'Phi_i of all clients, and Phi_i'y_i, (R, K, P), computed once; they need much memory."""
         R, K, _, P = self.phi.shape
         return Symmetric.from_matrices(self.gram, R, K, P), self.weigh(self.y)
 
@@ -151,7 +151,7 @@ def _triangular_factor(a: Array) -> Array:
 
 @dataclass(frozen=True)
 class Symmetric:
-    """Symmetric matrices (R, K, P, P), stored as one half, for products that take as long as reading them.
+    """Symmetric matrices (R, K, P, P), stored as halves, for products that take as long as reading them.
 
     Parameters
     ----------
@@ -177,8 +177,8 @@ class Symmetric:
         return cls(half, P)
 
     def times(self, v: Array) -> Array:
-        """Products with vectors (R, K, P), (R, K, P)."""
-        from fkl.kernels.symmetric import symmetric_products  # imports numba, which few need
+        """Products of the matrices with vectors v (R, K, P): shape (R, K, P)."""
+        from fkl.kernels.symmetric import symmetric_products  # imports numba, which few methods need
 
         out = np.empty(v.shape)
         wake_for(2 * self.half.size // PRODUCTS_A_FEATURE)
@@ -220,7 +220,7 @@ class Ridge:
 
     @classmethod
     def from_rows(cls, rows: Rows, weight: float, c: NDArray[np.float64]) -> "Ridge":
-        """Factor the samples of every client, for w and c (K,), above 0."""
+        """Factor the samples of every client, for w and c (K,), both above 0."""
         R, K, r, P = rows.phi.shape
         if not rows.few:
 
@@ -241,7 +241,7 @@ class Ridge:
 
     @property
     def as_arrays(self) -> "Ridge":
-        """Its arrays, for engines that trace the products."""
+        """The same with plain arrays, for engines that trace the products."""
         return Ridge(self.matrix.as_arrays, self.c) if isinstance(self.matrix, Symmetric) else self
 
     def solve(self, v: Array) -> Array:
@@ -317,7 +317,7 @@ class ClassRows(Rows):
 
     @cached_property
     def there(self) -> NDArray[np.bool_]:
-        """Whether a row is a sample, (K, r)."""
+        """Whether a row is a sample and not padding, (K, r)."""
         return np.arange(self.y.shape[2]) < self.count[:, None]
 
     @cached_property
@@ -353,7 +353,7 @@ def rows_in(space: Space | ClassBank, x: Array, y: Array, count: NDArray[np.int6
 
 
 class OfClasses:
-    """A loss of f (R, K, r, C, ...), the predictions for all classes, averaged over the samples of a client.
+    """A loss of f (R, K, r, C, ...), the predictions for all classes, averaged over each client's samples.
 
     All `rows` are `ClassRows`.
     """
@@ -365,7 +365,7 @@ class OfClasses:
         raise NotImplementedError
 
     def slope(self, f: Array, target: Array) -> Array:
-        """Derivative by f, for f (R, K, r, C)."""
+        """Derivative with respect to f, for f (R, K, r, C)."""
         raise NotImplementedError
 
     def optimum(self, rows: Any, lam: float) -> Array:
@@ -373,11 +373,11 @@ class OfClasses:
         raise NotImplementedError
 
     def of_each(self, rows: Any, f: Array) -> Array:
-        """1 for a sample whose class does not have the largest prediction, (R, K, r)."""
+        """1 for a misclassified sample (another class has the largest prediction), else 0, (R, K, r)."""
         return (f.reshape(rows.targets.shape).argmax(axis=3) != rows.number).astype(np.float64)
 
     def measures(self, rows: Any, f: Array) -> dict[str, Array]:
-        """Samples whose class does not have the largest prediction, and losses."""
+        """Numbers of misclassified samples, and sums of losses."""
         f, there = f.reshape(*rows.targets.shape, -1), rows.there[..., None]
         wrong = (f.argmax(axis=3) != rows.number[..., None]) & there
         loss = (there * self.value(f, rows.targets[..., None])).sum(axis=2)
@@ -397,7 +397,7 @@ class OneVsRest(OfClasses):
     """|y - f|^2, where y has 1 for the sample's class and 0 for the others."""
 
     def value(self, f: Array, target: Array) -> Array:
-        """Squared errors of all classes."""
+        """Sum of squared errors over the classes."""
         return np.square(f - target).sum(axis=3)
 
     def slope(self, f: Array, target: Array) -> Array:
@@ -405,7 +405,7 @@ class OneVsRest(OfClasses):
         return 2 * (f - target)
 
     def optimum(self, rows: Any, lam: float) -> Array:
-        """Ridge regressions with the same matrix."""
+        """The solution of C ridge regressions with the same matrix."""
         R, K, _, P = rows.phi.shape
         gram = sum(rows.gram(k) / rows.count[k] for k in range(K)) + lam * np.eye(P)
         pull = (rows.weigh(rows.targets) / rows.count[:, None]).sum(axis=1).reshape(R, -1, P)
@@ -416,12 +416,12 @@ class Softmax(OfClasses):
     """-log p_y, where p = exp(f) / sum exp(f): multinomial logistic regression."""
 
     def value(self, f: Array, target: Array) -> Array:
-        """Log of sum exp(f), minus f_y."""
+        """Logarithm of sum exp(f), minus f_y."""
         xp, most = namespace(f), f.max(axis=3, keepdims=True)
         return xp.log(xp.exp(f - most).sum(axis=3)) + most[:, :, :, 0] - (f * target).sum(axis=3)
 
     def slope(self, f: Array, target: Array) -> Array:
-        """Shares p of all classes, minus y."""
+        """Probabilities p of all classes, minus y."""
         p = namespace(f).exp(f - f.max(axis=3, keepdims=True))
         return p / p.sum(axis=3, keepdims=True) - target
 
@@ -475,7 +475,7 @@ class Square:
         return 2 / rows.count[:, None] * (grams.times(theta) - pull)
 
     def minimiser(self, rows: Rows, c: NDArray[np.float64]) -> "SquareMinimiser":
-        """Minimiser of R_i(theta) = (mean loss of client i) + c_i |theta|^2, c (K,) above 0; factored once."""
+        """Minimiser of R_i(theta) = (mean loss of client i) + c_i |theta|^2, c (K,) above 0; factors samples once."""
         return SquareMinimiser(Ridge.from_rows(rows, 2.0, c), 2 / rows.count[:, None] * rows.weigh(rows.y))
 
     def optimum(self, rows: Rows, lam: float) -> Array:
@@ -492,11 +492,11 @@ class Logistic:
     compressed: ClassVar[bool] = False
 
     def of_each(self, rows: Rows, f: Array) -> Array:
-        """1 for a sample on the wrong side, (R, K, r), for predictions f (R, K, r)."""
+        """1 for a misclassified sample, else 0, (R, K, r), for predictions f (R, K, r)."""
         return (rows.y * f <= 0).astype(np.float64)
 
     def measures(self, rows: Rows, f: Array) -> dict[str, Array]:
-        """Samples on the wrong side (0 counts as wrong), and logistic losses."""
+        """Numbers of misclassified samples (f = 0 counts as wrong), and sums of logistic losses."""
         y = rows.y[..., None]
         return {
             "error": ((y * f <= 0) & (y != 0)).sum(axis=2).astype(np.float64),
@@ -514,11 +514,11 @@ class Logistic:
         return rows.weigh(LOGISTIC.derivative(f, rows.y)) / rows.count[:, None]
 
     def minimiser(self, rows: Rows, c: NDArray[np.float64]) -> "LogisticMinimiser":
-        """Maximum number of descent steps, which share one factored matrix."""
+        """A minimiser by descent steps, which share one factored matrix."""
         return LogisticMinimiser(self, rows, c, Ridge.from_rows(rows, 0.25, c))
 
     def optimum(self, rows: Rows, lam: float) -> Array:
-        """Minimiser of all clients' losses, by scikit-learn's Newton method."""
+        """As `Square.optimum`, by scikit-learn's Newton method."""
         from sklearn.linear_model import LogisticRegression
 
         weight = np.broadcast_to(1 / rows.count[:, None], rows.y.shape[1:])
@@ -545,7 +545,7 @@ class SquareMinimiser:
 
 @dataclass
 class LogisticMinimiser:
-    """Newton's step with the largest curvature of a logistic loss, 1/4, until the gradient vanishes.
+    """Newton steps with the largest curvature of a logistic loss, 1/4, until the gradient vanishes.
 
     Every step descends (Boehning and Lindsay, "Monotonicity of quadratic-approximation algorithms", 1988).
     """
@@ -560,12 +560,12 @@ class LogisticMinimiser:
         theta = start
         for _ in range(MOST_STEPS):
             slope = self.loss.gradient(self.rows, theta) + 2 * self.c[:, None] * theta - v
-            # A client that has converged does not move any more, whatever other clients are computed with it.
+            # A client that has converged stops, so its result does not depend on the clients computed with it.
             moving = np.abs(slope).max(axis=-1, keepdims=True) > TOLERANCE
             if not moving.any():
                 return theta
             theta = np.where(moving, theta - self.ridge.solve(slope), theta)
-        raise FklError(f"a client's minimum is not found in {MOST_STEPS} steps: raise algo.rho or algo.lam")
+        raise FklError(f"the minimum of a client's loss is not found in {MOST_STEPS} steps: raise algo.rho or algo.lam")
 
 
 OfNumbers = Square | Logistic

@@ -7,7 +7,7 @@ from fkl.kernels.cached_njit import njit_cached
 
 
 @njit_cached(
-    "void(int64, int64, float64[:, ::1], float64[:, ::1], float64[:, ::1])",  # compiled here, not inside a clock
+    "void(int64, int64, float64[:, ::1], float64[:, ::1], float64[:, ::1])",  # compiled now, not inside a clock
     fastmath={"reassoc", "contract", "nsz"},  # sums may be formed in vector lanes
     error_model="numpy",
     nogil=True,
@@ -20,7 +20,7 @@ def symmetric_products(begin, end, half, v, out):
     begin, end : int
         Range of the B products, which `fkl.kernels.threads.share` divides among threads.
     half : (B, S) float64
-        Half of the matrices, as in `feature_rows.Symmetric`: four rows together, and the remaining rows last.
+        Half of the matrices, as in `losses.Symmetric`: four rows together, and the remaining rows last.
     v : (B, P) float64
     out : (B, P) float64, written
     """

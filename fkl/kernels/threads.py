@@ -1,4 +1,4 @@
-"""Number of threads of the compiled kernels."""
+"""Threads of the compiled kernels."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ from threadpoolctl import ThreadpoolController
 from fkl.basics.errors import FklError, in_one_line
 
 ELEMENTS_A_THREAD = 250_000
-"""Features per thread that make another thread worthwhile: about 0.2 ms of work, far more than waking a thread."""
+"""Number of features that justifies one more thread: about 0.2 ms of work, far more than waking a thread takes."""
 
 _limit: int | None = None
 """Limit set by `at_most`; None for all threads."""
@@ -24,11 +24,11 @@ _limit: int | None = None
 
 @contextmanager
 def at_most(threads: int | None) -> Iterator[None]:
-    """Limit compiled kernels to this many threads in this block; None for all threads.
+    """Limit compiled kernels to this many threads inside a `with` block; None for all threads.
 
-    BLAS uses one thread, because the compiled kernels call it for tiles in their own threads.
+    BLAS then uses one thread, because the compiled kernels call it for tiles in their own threads.
     """
-    import numba  # imported here and below, because checking a configuration does not need it
+    import numba  # imported here and below, because a check of a configuration does not need it
 
     global _limit
     before, available = _limit, numba.config.NUMBA_NUM_THREADS
@@ -47,12 +47,12 @@ def at_most(threads: int | None) -> Iterator[None]:
 
 @lru_cache(maxsize=1)
 def _thread_libraries(modules: int) -> ThreadpoolController:
-    """Libraries with threads of their own; a new import requires another search, of about 5 ms."""
+    """Libraries that have their own threads; a new import requires another search, of about 5 ms."""
     return ThreadpoolController()
 
 
 def wake_for(elements: int) -> None:
-    """Set the number of threads of the next compiled call by the number of features that it computes."""
+    """Set the number of threads of the next compiled call according to the number of features that it computes."""
     import numba
 
     most = _limit or numba.config.NUMBA_NUM_THREADS
@@ -62,7 +62,7 @@ def wake_for(elements: int) -> None:
 def share(work: Callable[..., object], count: int, *arguments: object) -> None:
     """Call compiled `work(begin, end, *arguments)`, without the GIL, on a part of range(count) in each active thread.
 
-    For long parallel recursions, which compile in a fraction of the time of numba's own parallel loops.
+    This is for long parallel recursions: they compile in a fraction of the time of numba's own parallel loops.
     """
     import numba
 
@@ -73,7 +73,7 @@ def share(work: Callable[..., object], count: int, *arguments: object) -> None:
     ends = [count * part // threads for part in range(threads + 1)]
     *others, mine = pairwise(ends)
     done: SimpleQueue[BaseException | None] = SimpleQueue()
-    for part in others:  # in the caller's context, which has numpy's settings about overflow
+    for part in others:  # in the caller's context, which has numpy's overflow settings
         _request_queue().put((copy_context(), done, work, *part, *arguments))
     try:
         work(*mine, *arguments)
@@ -84,9 +84,9 @@ def share(work: Callable[..., object], count: int, *arguments: object) -> None:
 
 
 def in_parts(work: Callable[[int, int], object], count: int, elements: int | None = None) -> None:
-    """Call numpy code `work(begin, end)` on parts of range(count), with a number of threads suitable for `elements`.
+    """Call numpy code `work(begin, end)` on parts of range(count), in as many threads as `elements` justify.
 
-    numpy releases the GIL in its products and factorizations; parts must write to separate places.
+    numpy releases the GIL in its products and factorisations; parts must write to separate places.
     """
     wake_for(elements if elements is not None else count * ELEMENTS_A_THREAD)
     share(work, count)
@@ -94,7 +94,7 @@ def in_parts(work: Callable[[int, int], object], count: int, elements: int | Non
 
 @cache
 def _request_queue() -> SimpleQueue[Any]:
-    """The queue of permanent threads. With new threads, BLAS would allocate its buffers at every call.
+    """The queue of permanent threads. With new threads, BLAS would allocate its buffers in every call.
 
     It is not an executor, because its futures and locks take a tenth of a short round.
     """
@@ -107,12 +107,12 @@ def _request_queue() -> SimpleQueue[Any]:
 
 
 if hasattr(os, "register_at_fork"):  # not on Windows
-    os.register_at_fork(after_in_child=_request_queue.cache_clear)  # a forked process has none of the threads
+    os.register_at_fork(after_in_child=_request_queue.cache_clear)  # a forked process does not have the threads
 
 
 def _serve_queue(queue: SimpleQueue[Any]) -> None:
     while True:
-        _run_request(*queue.get())  # in a function, which releases its arrays while this waits
+        _run_request(*queue.get())  # in a function, so its arrays are released while this waits
 
 
 def _run_request(context: Context, done: SimpleQueue[Any], work: Callable[..., object], *given: Any) -> None:

@@ -1,7 +1,7 @@
-"""The network: who can exchange messages, and when.
+"""The network: which parties can exchange messages, and when.
 
-`graphs` and `topology` are graphs of agents, `participation` says which clients take part in a round, `settings` has
-the cost of links and the times of clients. Begin with `settings.Network`.
+`graphs` and `topology` have graphs of agents, `participation` says which clients take part in a round, `settings` has
+the cost of links and the times of clients. Start with `settings.Network`.
 """
 
 from fkl.network.settings import Network

@@ -32,14 +32,14 @@ class ErdosRenyi(Keys):
     )
     edges: int | None = key(
         None,
-        "Number of edges; all graphs with this number are equally likely. Exactly one of p and edges must be given.",
+        "Number of edges; all graphs with this number are equally likely. Set exactly one of p and edges.",
         least=0,
     )
     resample: int = key(100, "Number of further draws if graphs are not connected.", least=0, most=MOST_DRAWS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        allowed = "given where p is null, and null where p is given"
+        allowed = "given if p is null, and null if p is given"
         require((self.p is None) != (self.edges is None), "edges", self.edges, allowed)
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
@@ -48,7 +48,7 @@ class ErdosRenyi(Keys):
         Raises
         ------
         BadValue
-            If no connected graph of these agents has this many edges.
+            If these agents cannot form a connected graph with this many edges.
         FklError
             If no drawn graph is connected.
         """
@@ -57,7 +57,7 @@ class ErdosRenyi(Keys):
             mend = f"raise topology.p={self.p} or topology.resample={self.resample}"
             return _first_connected(lambda: nx.fast_gnp_random_graph(agents, self.p, seed=rng), self.resample, mend)
         least, most = agents - 1, agents * (agents - 1) // 2
-        allowed = f"an integer from {least} to {most} to join {agents} agents"
+        allowed = f"an integer from {least} to {most} to connect {agents} agents"
         require(least <= self.edges <= most, "edges", self.edges, allowed)
         _require_room(self.edges, "topology.edges or partition.clients")
         mend = f"raise topology.edges={self.edges} or topology.resample={self.resample}"
@@ -66,7 +66,7 @@ class ErdosRenyi(Keys):
 
 @dataclass(frozen=True)
 class Ring:
-    """A ring: each agent has two neighbours; two agents share one edge."""
+    """A ring: each agent has two neighbours; with only two agents, one edge."""
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Make the graph; `rng` is not used."""
@@ -75,7 +75,7 @@ class Ring:
 
 @dataclass(frozen=True)
 class Star:
-    """Agent 0 joined to all others."""
+    """A star: agent 0 is joined to all others."""
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Make the graph; `rng` is not used."""
@@ -84,7 +84,7 @@ class Star:
 
 @dataclass(frozen=True)
 class Path:
-    """Each agent joined to the one before and the one after it."""
+    """A path: each agent is joined to the agents before and after it."""
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Make the graph; `rng` is not used."""
@@ -93,10 +93,10 @@ class Path:
 
 @dataclass(frozen=True)
 class Grid(Keys):
-    """Rows and columns of agents, numbered along the rows, each joined to those left, right, above and below."""
+    """A grid of agents, numbered along the rows; each is joined to the agents left, right, above and below it."""
 
     rows: int | None = key(
-        None, "A divisor of the number of agents; None for the one nearest to its square root.", least=1
+        None, "A divisor of the number of agents; None for the divisor nearest to its square root.", least=1
     )
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
@@ -105,10 +105,10 @@ class Grid(Keys):
         Raises
         ------
         BadValue
-            If the rows cannot have equal lengths.
+            If rows cannot have equal lengths.
         """
         divisors = [rows for rows in range(1, agents + 1) if agents % rows == 0]
-        # Of two divisors with product K, the smaller is nearer to the root.
+        # Of two divisors with product K, the smaller is nearer to the square root
         rows = max(rows for rows in divisors if rows <= isqrt(agents)) if self.rows is None else self.rows
         allowed = f"a divisor of the {agents} agents: {', '.join(map(str, divisors))}"
         require(rows in divisors, "rows", rows, allowed)
@@ -117,7 +117,7 @@ class Grid(Keys):
 
 @dataclass(frozen=True)
 class Complete:
-    """Every agent joined to every other."""
+    """The complete graph: every agent is joined to every other."""
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Make the graph; `rng` is not used."""
@@ -127,9 +127,9 @@ class Complete:
 
 @dataclass(frozen=True)
 class Tree(Keys):
-    """Agent 0 is the root, and agent i above 0 a child of agent (i - 1) // branching."""
+    """A tree: agent 0 is the root, and agent i > 0 is a child of agent (i - 1) // branching."""
 
-    branching: int = key(2, "Children of an agent; only the last agent with children may have fewer.", least=1)
+    branching: int = key(2, "Children of each agent; only the last agent with children may have fewer.", least=1)
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Make the graph; `rng` is not used."""
@@ -138,16 +138,16 @@ class Tree(Keys):
 
 @dataclass(frozen=True)
 class WattsStrogatz(Keys):
-    """A ring in which each agent is joined to its nearest ones, and then some edges' far ends are moved at random.
+    """A ring in which each agent is joined to its nearest agents, and far ends of some edges are moved at random.
 
     Watts and Strogatz, "Collective dynamics of 'small-world' networks" (1998).
     """
 
     neighbours: int = key(
-        10, "Neighbours of each agent in the ring, half on each side.", least=2, must="an even number from 2 up"
+        10, "Number of neighbours of each agent in the ring, half on each side.", least=2, must="an even number >= 2"
     )
     rewire: float = key(
-        0.1, "Probability that an edge's far end is moved, to any agent that is not a neighbour yet.", least=0, most=1
+        0.1, "Probability that an edge's far end is moved to an agent that is not yet a neighbour.", least=0, most=1
     )
     resample: int = key(100, "Number of further draws if graphs are not connected.", least=0, most=MOST_DRAWS)
 
@@ -165,7 +165,7 @@ class WattsStrogatz(Keys):
         FklError
             If no drawn graph is connected.
         """
-        allowed = f"an even number from 2, below the number of agents, {agents}"
+        allowed = f"an even number >= 2, below the number of agents, {agents}"
         require(self.neighbours < agents, "neighbours", self.neighbours, allowed)
         _require_room(agents * self.neighbours // 2, "topology.neighbours or partition.clients")
         mend = f"raise topology.neighbours={self.neighbours} or topology.resample={self.resample}"
@@ -176,9 +176,9 @@ class WattsStrogatz(Keys):
 
 @dataclass(frozen=True)
 class Directed(Keys):
-    """One-way links: around all agents in order, and between any others at random.
+    """One-way links: a cycle through all agents in order, and random links between all others.
 
-    The cycle connects every agent to every other, whatever else is drawn.
+    The cycle connects every agent to every other, whatever links are drawn.
     """
 
     p: float = key(
@@ -196,7 +196,7 @@ class Directed(Keys):
 
 @dataclass(frozen=True)
 class EdgeList(OfAFile):
-    """The user's own graph: a text file in UTF-8 with one edge ``i j`` per line, each edge once.
+    """The user's own graph: a UTF-8 text file with one edge ``i j`` per line, each edge once.
 
     Agents are numbered from 0. Blank lines and lines that start with # are skipped.
     """
@@ -207,7 +207,7 @@ class EdgeList(OfAFile):
         Raises
         ------
         FklError
-            For any error in the file; names the file, and the line if there is one.
+            For any error in the file; the message names the file and, if possible, the line.
         """
         lines: dict[tuple[int, ...], int] = {}
         for number, line in enumerate(io.StringIO(self.words, newline=None), 1):
@@ -216,15 +216,15 @@ class EdgeList(OfAFile):
                 continue
             if len(words) != 2 or not all(WHOLE.fullmatch(word) for word in words):
                 shown = shortened(" ".join(words), LETTERS_SHOWN)
-                raise FklError(f"{where}: {shown!r} is not an edge, which is two integers with a space between")
+                raise FklError(f"{where}: {shown!r} is not an edge; write two integers with a space between")
             low, high = edge = tuple(sorted(map(int, words)))
             if low < 0 or high >= agents:
                 missing = low if low < 0 else high
                 raise FklError(f"{where}: there is no agent {missing}; must be from 0 to {agents - 1}")
             if low == high:
-                raise FklError(f"{where}: joins agent {low} to itself")
+                raise FklError(f"{where}: the edge joins agent {low} to itself; remove it")
             if edge in lines:
-                raise FklError(f"{where}: edge {words[0]} {words[1]} is in line {lines[edge]} already")
+                raise FklError(f"{where}: edge {words[0]} {words[1]} is already in line {lines[edge]}")
             lines[edge] = number
         graph = nx.empty_graph(agents)
         graph.add_edges_from(lines)
@@ -232,7 +232,7 @@ class EdgeList(OfAFile):
 
 
 def _first_connected(draw: Callable[[], nx.Graph], resample: int, mend: str) -> Topology:
-    """The first connected graph drawn."""
+    """The first drawn graph that is connected."""
     graph = draw()
     for _ in range(resample):
         if nx.is_connected(graph):

@@ -1,4 +1,4 @@
-"""Participation: the present clients that take part in a round, with a new draw in every replicate."""
+"""Participation: which clients take part in a round, with a new draw in every replicate."""
 
 import csv
 import io
@@ -21,13 +21,13 @@ HEADER = ["round", "client", "present"]
 class Share(Keys):
     """Each client takes part in a round with the same probability, independently of earlier rounds and other clients.
 
-    The server does not select a fixed number of clients: clients are absent by themselves, as in McMahan et al., whose
-    phones are charged or not ("Communication-efficient learning of deep networks from decentralized data", 2017,
-    section 1). Given that at least one client answers, the mean over the answers is an unbiased estimate of the mean
-    over all.
+    The server does not select a fixed number of clients. Clients are absent for their own reasons, like the phones of
+    McMahan et al., which are charged or not ("Communication-efficient learning of deep networks from decentralized
+    data", 2017, section 1). If at least one client answers, the mean over the answers is an unbiased estimate of the
+    mean over all clients.
     """
 
-    share: float = key(0.5, "Probability.", above=0, most=1)
+    share: float = key(0.5, "Probability that a client takes part in a round.", above=0, most=1)
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
         """Whether each present client takes part, (T, K)."""
@@ -39,7 +39,7 @@ class Share(Keys):
 
 @dataclass(frozen=True)
 class Markov(Keys):
-    """Clients that are absent for several rounds: an independent two-state chain for each, like Gilbert's for links.
+    """Clients are absent for several rounds at a time: each follows an independent two-state chain, like Gilbert's.
 
     The first round is drawn from the chain's stationary distribution, so in every round a client takes part with
     probability back / (leave + back).
@@ -50,14 +50,14 @@ class Markov(Keys):
     )
     back: float = key(
         0.3,
-        "Probability that an absent client takes part in the next round: absences last 1 / back rounds on average.",
+        "Probability that an absent client takes part in the next round; absences last 1 / back rounds on average.",
         above=0,
         most=1,
     )
 
     @property
     def stationary(self) -> float:
-        """Share of the rounds in which a client takes part, in the long run."""
+        """Long-run share of the rounds in which a client takes part."""
         return self.back / (self.leave + self.back)
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
@@ -74,24 +74,24 @@ class Markov(Keys):
 
 @dataclass(frozen=True)
 class Schedule(Keys):
-    """Clients that take part in turn, a fixed number at once, with the next ones in order after each period."""
+    """Clients take part in turn, a fixed number at a time; after each period, the next ones in order."""
 
-    clients: int = key(1, "Number of clients at once.", least=1)
-    period: int = key(1, "Number of rounds for which they stay.", least=1)
+    clients: int = key(1, "Number of clients at a time.", least=1)
+    period: int = key(1, "Number of rounds for which the same clients take part.", least=1)
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
         """As in `Share.present`, without a draw."""
         T, K = present.shape
-        require(self.clients <= K, "clients", self.clients, f"an integer from 1 to the {K} that there are")
+        require(self.clients <= K, "clients", self.clients, f"an integer from 1 to {K}, the number of clients")
         first = np.arange(T) // self.period * self.clients
         return present & ((np.arange(K) - first[:, None]) % K < self.clients)
 
 
 @dataclass(frozen=True)
 class Dropout(Keys):
-    """Clients that drop out permanently, each before a randomly drawn round from the second on."""
+    """Some clients drop out for good, each before a random round from the second on."""
 
-    share: float = key(0.3, "Share of the clients, rounded.", least=0, most=1)
+    share: float = key(0.3, "Share of the clients that drop out; their number is rounded.", least=0, most=1)
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
         """Whether each present client takes part, (T, K)."""
@@ -104,10 +104,10 @@ class Dropout(Keys):
 
 @dataclass(frozen=True)
 class Trace(OfAFile):
-    """A recorded trace: a CSV with the columns round, client and present, which is 1 or 0, and a header line.
+    """A recorded trace: a CSV file with a header line and the columns round, client and present (1 or 0).
 
-    Rounds count from 1 and clients from 0, as in the tables of a run. Without a line about a round, a client takes
-    part. All replicates have the same trace.
+    Rounds count from 1 and clients from 0, as in the tables of a run. A client takes part in rounds for which it has no
+    line. All replicates have the same trace.
     """
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
@@ -116,7 +116,7 @@ class Trace(OfAFile):
         Raises
         ------
         FklError
-            For any error in the file; names the file and the line.
+            For any error in the file; the message names the file and the line.
         """
         T, K = present.shape
         state = np.ones((T, K), np.bool_)
@@ -140,13 +140,13 @@ class Trace(OfAFile):
                 row.append(int(word))
             t, k, here = row
             if (t, k) in lines:
-                raise FklError(f"{where}: round {t} of client {k} is in line {lines[t, k]} already")
+                raise FklError(f"{where}: round {t} of client {k} is already in line {lines[t, k]}")
             lines[t, k] = line
             state[t - 1, k] = here
         return present & state
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
-        """Number of each line, and its cells."""
+        """The number of each line and its cells."""
         rows = csv.reader(io.StringIO(self.words, newline=""))
         try:
             yield from ((rows.line_num, cells) for cells in rows)

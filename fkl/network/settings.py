@@ -1,4 +1,4 @@
-"""The node `network`: limits and costs of links, and response times of clients or compute times of agents."""
+"""The settings `network`: limits and costs of links, and response times of clients or compute times of agents."""
 
 from dataclasses import dataclass, replace
 
@@ -12,17 +12,17 @@ from fkl.basics.keys import Keys, key
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds of one replicate's clients.
+    """Compute and link times of one replicate's clients, in seconds.
 
     Parameters
     ----------
     compute : (T, K)
-        From receiving the server's message to sending the answer, in each exchange of a round; on a graph, of an
-        iteration.
+        Seconds from receiving the server's message to sending the answer, in each exchange of a round; on a graph, in
+        an iteration.
     latency : (K,)
-        Latency of a message down or up, whatever its length; the kinds of a message travel together.
+        Latency of a message down or up, of any length; the kinds of a message are sent together.
     bandwidth : (K,)
-        Bytes per second of a client's link; infinite if bytes take no time.
+        Bandwidth of a client's link in bytes per second; infinite if bytes take no time.
     deadline : float
         Seconds after which the server continues without clients that have not answered.
     """
@@ -43,33 +43,33 @@ class Times:
         return np.minimum(slowest, self.deadline)
 
     def among(self, present: NDArray[np.bool_]) -> "Times":
-        """The same for agents on a graph, if only these, (T, K), compute."""
+        """The times for agents on a graph, if only the `present` (T, K) ones compute."""
         return replace(self, compute=np.where(present, self.compute, 0.0))
 
     @property
     def in_time(self) -> NDArray[np.bool_]:
-        """Whether each agent has finished computing before the deadline, (T, K)."""
+        """Whether each agent finishes computing before the deadline, (T, K)."""
         return self.compute <= self.deadline
 
     def iteration(self, t: int, messages: NDArray[np.int64], size: NDArray[np.int64]) -> Array:
-        """Seconds (...) of an iteration of agents: computing, and then one message after another, (..., K) for each."""
+        """Seconds (...) of an iteration of agents: compute time, then one message after another, (..., K) each."""
         sending: Array = (messages * self.latency + size / self.bandwidth).max(axis=-1)
         return np.minimum(self.compute[t].max(), self.deadline) + sending
 
 
 def around_one(spread: float, normal: Array) -> Array:
-    """Lognormal factors of mean 1, `spread` the standard deviation of their logarithm, from standard normal numbers."""
+    """Lognormal factors with mean 1 from standard normal numbers; their logarithm has standard deviation `spread`."""
     return np.exp(spread * normal - spread**2 / 2)
 
 
 @dataclass(frozen=True)
 class CostModel:
-    """Simulated time of a synchronous round: one kind of message after another, each as slow as its slowest client.
+    """Simulated time of a synchronous round: kinds of message follow one another, each as slow as its slowest client.
 
     Parameters
     ----------
     latency_s : float
-        Seconds per message, whatever its length.
+        Seconds per message, for any length.
     bandwidth_bytes_per_s : float
         Bytes per second of each client's own link.
     """
@@ -78,12 +78,12 @@ class CostModel:
     bandwidth_bytes_per_s: float
 
     def seconds(self, messages: NDArray[np.int64], size: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Seconds (R,) for one kind of message, from messages and bytes of shape (R, K)."""
+        """Seconds (R,) for one kind of message, from numbers of messages and bytes (R, K)."""
         return (messages * self.latency_s + size / self.bandwidth_bytes_per_s).max(axis=-1)
 
 
 MOST_SPREAD = 5
-"""Maximum spread of logarithms: one client in twenty is then 20,000 times as slow as the median."""
+"""Largest spread of logarithms: with it, one client in twenty is 20,000 times as slow as the median."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Network(Keys):
     )
     loss: float = key(
         0.0,
-        "Probability that a message between two agents does not arrive; neither agent is notified.",
+        "Probability that a message between two agents is lost; neither agent is notified.",
         least=0,
         below=1,
     )
@@ -143,7 +143,7 @@ class Network(Keys):
     )
     deadline_s: float | None = key(
         None,
-        "Seconds after which the server continues with the mean of the answers that have arrived. A late client "
+        "Seconds after which the server continues with the mean of the answers that arrived. A late client "
         "has predicted, but its bytes are wasted. On a graph, seconds after which an agent that still computes "
         "misses the iteration. None to wait for all.",
         above=0,
@@ -160,18 +160,18 @@ class Network(Keys):
             there = getattr(self, needs) is not None or getattr(self, name) == 0
             require(there, name, getattr(self, name), f"0 without {needs}")
         times = deadline is None or latency is not None or compute is not None
-        require(times, "deadline_s", deadline, "null without compute_s or latency_s: no message is ever late")
+        require(times, "deadline_s", deadline, "null without compute_s or latency_s, because no message is ever late")
 
     @property
     def cost(self) -> CostModel | None:
-        """The cost model, if one is configured; clients' own times replace it."""
+        """The cost model if one is configured, else None; clients' times replace it."""
         if self.latency_s is None or self.bandwidth_bytes_per_s is None:
             return CostModel(0.0, np.inf) if self.timed else None
         return CostModel(self.latency_s, self.bandwidth_bytes_per_s)
 
     @property
     def timed(self) -> bool:
-        """Whether clients have their own times, or a deadline."""
+        """Whether clients have individual times, or a deadline."""
         return self.compute_s is not None or self.link_spread > 0 or self.deadline_s is not None
 
     def times(self, rounds: int, clients: int, generator: np.random.Generator) -> Times:

@@ -1,4 +1,4 @@
-"""The graph of agents, with links of both or of one direction, and computations on it."""
+"""The graph of agents, with two-way or one-way links, and computations on it."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # imported lazily: methods without a graph do not need these
 
 DENSE_AGENTS = 20
 DENSE_SHARE = 1 / 6
-"""A dense product is faster up to this number of agents, or from this share of ones in the adjacency matrix."""
+"""A dense product is faster up to this number of agents, or from this share of non-zeros in the adjacency matrix."""
 DENSE_EIGENVALUES = 500
 RESTARTS = 100
 BESIDE = 1e-6
@@ -27,20 +27,20 @@ BESIDE = 1e-6
 
 @dataclass(frozen=True)
 class Neighbours:
-    """Agents' knowledge of the graph: their number of neighbours, and that of each neighbour.
+    """Agents' knowledge of the graph: their own degrees, and those of their neighbours.
 
     Parameters
     ----------
     degree : (K,) float64
         Degrees of the agents.
     receiver, sender : (links,) int
-        For each link, in this order, the agent that receives, and the sender, as an index into all messages.
+        For each link, the receiving agent, by which links are sorted, and the sender, as an index into all messages.
     theirs : (links,) float64
-        Degree of the sender.
+        Degree of each link's sender.
     back : (links,) int
-        For each link, the index of its message among all messages with one per link.
+        For each link, the index of its message if there is a message per link.
     listeners : (K,) float64
-        Number of agents that hear each agent; its degree if links are two-way.
+        Number of agents that hear each agent; equal to its degree if links are two-way.
     """
 
     degree: NDArray[np.float64]
@@ -60,7 +60,7 @@ class Neighbours:
 
     @cached_property
     def own(self) -> NDArray[np.float64]:
-        """The remaining weight, which an agent gives itself, (K,)."""
+        """The remaining weight, which each agent gives itself, (K,)."""
         return 1 - self._by_receiver(self.between)
 
     @property
@@ -73,14 +73,14 @@ class Neighbours:
         return payload.select_entries(self.back if one_a_link else self.sender)
 
     def mix(self, by_link: Array, own: Array, awake: "Awake | None" = None) -> Array:
-        """Averages of own (R, K, P) and the received messages, by the Metropolis weights, as (R, K, P).
+        """Averages (R, K, P) of own (R, K, P) and the received messages, with Metropolis weights.
 
-        If `awake` gives the links that are up, the weights are those of that graph, and messages on other links do not
-        count.
+        If `awake` gives the links that are up, the weights are those of the graph of these links, and messages on other
+        links do not count.
         """
         if awake is None:
             return self.own[:, None] * own + self.neighbour_sum(self.between[:, None] * by_link)
-        # Metropolis weights in the graph of links that are up, 0 for those that are down
+        # Metropolis weights in the graph of links that are up, 0 for links that are down
         xp = namespace(awake.up)
         degree = xp.stack([self._by_receiver(up.astype(np.float64)) for up in awake.up])
         between = xp.where(awake.up, _metropolis(degree[:, self.receiver], awake.theirs), 0.0)
@@ -88,13 +88,13 @@ class Neighbours:
         return left[..., None] * own + self.neighbour_sum(between[..., None] * by_link)
 
     def _by_receiver(self, on_links: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sums (K,) of numbers (links,)."""
+        """Sums (K,) of numbers (links,) over each receiver's links."""
         if traced(on_links):
             return self.neighbour_sum(on_links[None, :, None])[0, :, 0]  # type: ignore[return-value]
         return np.bincount(self.receiver, weights=on_links, minlength=len(self.degree)).astype(np.float64)
 
     def neighbour_sum(self, by_link: Array) -> Array:
-        """Sums over each agent's links of (R, links, P), as (R, K, P); agents without neighbours get 0."""
+        """Sums (R, K, P) of values (R, links, P) over each agent's links; agents without neighbours get 0."""
         if by_link.shape[1] == 0:
             return np.zeros((len(by_link), len(self.degree), by_link.shape[2]))
         first = np.searchsorted(self.receiver, np.arange(len(self.degree)))
@@ -106,17 +106,17 @@ class Neighbours:
 
 @dataclass(frozen=True)
 class Awake:
-    """Links that are up in an iteration; the agents at both ends know this when it begins.
+    """Links that are up in an iteration; the agents at both ends know this when the iteration begins.
 
     Parameters
     ----------
     up : (R, links) bool
     theirs : (R, links) float64
-        Number of the sender's links that are up.
+        Number of links that are up at each link's sender.
     listeners : (R, K) float64
         Number of agents that hear each agent.
     returned : (R, K) bool
-        Whether some agent hears it that did not hear it in the previous iteration.
+        Whether an agent is heard by some agent that did not hear it in the previous iteration.
     """
 
     up: NDArray[np.bool_]
@@ -127,14 +127,14 @@ class Awake:
 
 @dataclass(frozen=True)
 class Topology:
-    """A connected undirected graph without self loops; `connected` makes one from a networkx graph.
+    """A connected undirected graph without self-loops; `connected` makes one from a networkx graph.
 
     Parameters
     ----------
     agents : int
-        K; agents are numbered from 0.
+        Number K of agents, which are numbered from 0.
     links : (2 E, 2) int
-        Every edge once in each direction, [receiver, sender], by receiver, then by sender.
+        Every edge once in each direction, [receiver, sender], sorted by receiver, then by sender.
     """
 
     agents: int
@@ -144,7 +144,7 @@ class Topology:
 
     @property
     def edges(self) -> int:
-        """E, the undirected edges."""
+        """Number E of undirected edges."""
         return len(self.links) // 2
 
     @property
@@ -164,7 +164,7 @@ class Topology:
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        """Common knowledge of all agents about the graph."""
+        """All agents' knowledge of the graph."""
         receiver, sender = self.links.T
         back = np.lexsort((receiver, sender))
         return Neighbours(self.degree, receiver, sender, self.degree[sender], back, self.listeners)
@@ -184,12 +184,12 @@ class Topology:
         return np.where(one_way, number, number[self.neighbours.back])
 
     def awake(self, up: NDArray[np.bool_], before: NDArray[np.bool_]) -> Awake:
-        """Agents' knowledge of an iteration in which these links are up, (R, links), after one with other links."""
+        """Agents' knowledge of an iteration with links `up` (R, links), after an iteration with links `before`."""
         listeners = self.sent_by(up).astype(np.float64)
         return Awake(up, listeners[:, self.links[:, 1]], listeners, self.sent_by(up & ~before) > 0)
 
     def sent_by(self, passing: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Number of these messages on links, (R, links), that each agent sends, (R, K)."""
+        """Number (R, K) of the messages on links, `passing` (R, links), that each agent sends."""
         return np.stack([np.bincount(self.links[one, 1], minlength=self.agents) for one in passing])
 
     @cached_property
@@ -208,7 +208,7 @@ class Topology:
     def spectral_gap(self) -> float:
         """1 minus the second largest absolute eigenvalue of the Metropolis matrix; 1 for a single agent.
 
-        The disagreement of agents that only average shrinks by the factor 1 minus this per round.
+        The disagreement of agents that only average shrinks by the factor 1 minus this gap per round.
         """
         if self.agents == 1:
             return 1.0
@@ -217,17 +217,17 @@ class Topology:
         return 1 - _second_eigenvalue(self.metropolis)
 
     def neighbour_sum(self, x: Array) -> Array:
-        """Sums over each agent's neighbours of x (R, K, P), as (R, K, P); agents without neighbours get 0."""
+        """Sums (R, K, P) of x (R, K, P) over each agent's neighbours; agents without neighbours get 0."""
         return _product(self._quick_adjacency, x)
 
     def mix(self, x: Array, own: Array | None = None, awake: None = None) -> Array:
-        """Averages of x (R, K, P) by the Metropolis weights, as (R, K, P); `own` is each agent's own x."""
+        """Averages (R, K, P) of x (R, K, P) with Metropolis weights; `own` replaces each agent's own x."""
         mixed = _product(self._quick_metropolis, x)
         return mixed if own is None or own is x else mixed + self.neighbours.own[:, None] * (own - x)
 
     @property
     def copies(self) -> int:
-        """Number of stored messages: one per agent, because all its neighbours hold the same."""
+        """Number of stored messages: one per agent, because all its neighbours hold the same message."""
         return self.agents
 
     def incoming(self, payload: Any, one_a_link: bool) -> Any:
@@ -253,7 +253,7 @@ class Topology:
 
 
 def _metropolis(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights between agents of these degrees."""
+    """Metropolis weights between agents of these degrees."""
     weight: NDArray[np.float64] = 1 / (1 + namespace(other).maximum(one, other))
     return weight
 
@@ -264,9 +264,9 @@ def connected(graph: "nx.Graph", mend: str = "add edges") -> Topology:
     Parameters
     ----------
     graph : networkx.Graph
-        Graph with nodes 0 to K - 1, K at least 1, without self loops.
+        Graph with nodes 0 to K - 1, K at least 1, without self-loops.
     mend : str
-        Advice to the user about an unconnected graph, for example ``"raise topology.p"``.
+        Advice to the user if the graph is not connected, for example ``"raise topology.p"``.
 
     Raises
     ------
@@ -277,19 +277,19 @@ def connected(graph: "nx.Graph", mend: str = "add edges") -> Topology:
 
     agents, pieces = graph.number_of_nodes(), nx.number_connected_components(graph)
     if pieces > 1:
-        raise FklError(f"topology: the {agents} agents are in {pieces} pieces that no edge joins; {mend}")
+        raise FklError(f"topology: the graph of {agents} agents is not connected but has {pieces} parts; {mend}")
     edges = np.array(list(graph.edges), np.int64).reshape(-1, 2)
     links = np.concatenate([edges, edges[:, ::-1]])
     return Topology(agents, links[np.lexsort((links[:, 1], links[:, 0]))])
 
 
 def _product(matrix: "csr_array | NDArray[np.float64]", x: Array) -> Array:
-    """Matrix (K, K) times each replicate of x (R, K, P), separately, so no bit depends on other replicates."""
+    """Matrix (K, K) times x (R, K, P), for each replicate separately, so no bit depends on other replicates."""
     if isinstance(matrix, np.ndarray):
         return matrix @ x
     if traced(x):
         return _gathered(matrix.indptr, matrix.indices, matrix.data, x)
-    if len(x) == 1:  # without a copy, a second big array that is allocated each time: 1 ms instead of 6
+    if len(x) == 1:  # no copy into another large array: 1 ms instead of 6
         return (matrix @ x[0])[None]
     product = np.empty(x.shape)
     for one, result in zip(x, product, strict=True):
@@ -298,9 +298,9 @@ def _product(matrix: "csr_array | NDArray[np.float64]", x: Array) -> Array:
 
 
 def _gathered(ends: NDArray[Any], places: NDArray[Any], weights: NDArray[Any], x: Array) -> Array:
-    """Weighted sums of x (R, n, P), (R, K, P); the entries of agent k are from ends[k] to ends[k + 1].
+    """Weighted sums (R, K, P) of x (R, n, P); agent k has the entries from ends[k] to ends[k + 1].
 
-    Rows are padded to the longest with weights of 0, because a scatter has no fixed order of additions.
+    Rows are padded to the longest row with weights of 0, because a scatter has no fixed order of additions.
     """
     lengths = np.diff(ends)
     there = np.arange(lengths.max(initial=0)) < lengths[:, None]
@@ -310,7 +310,7 @@ def _gathered(ends: NDArray[Any], places: NDArray[Any], weights: NDArray[Any], x
 
 
 def _second_eigenvalue(matrix: "csr_array") -> float:
-    """Second largest absolute eigenvalue of a big sparse Metropolis matrix, reproducible by its fixed start."""
+    """Second largest absolute eigenvalue of a large sparse Metropolis matrix; its fixed start makes it reproducible."""
     from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
     start = np.random.default_rng(0).standard_normal(matrix.shape[0])
@@ -318,10 +318,10 @@ def _second_eigenvalue(matrix: "csr_array") -> float:
         found = eigsh(matrix, k=2, v0=start, maxiter=RESTARTS, return_eigenvectors=False)
         return float(np.abs(found).min())
     except ArpackNoConvergence:
-        # Long thin graphs have close eigenvalues, but cheap factors, so search directly at the ends.
+        # Long thin graphs have close eigenvalues, but cheap factors, so search near both ends of the spectrum
         columns = matrix.tocsc()
         upper = float(eigsh(columns, k=2, sigma=1 + BESIDE, v0=start, return_eigenvectors=False).min())
-        if upper >= 1 - 2 * matrix.diagonal().min():  # by Gershgorin's circles no negative one is larger
+        if upper >= 1 - 2 * matrix.diagonal().min():  # by Gershgorin's circles, no negative eigenvalue is larger
             return upper
         lower = float(eigsh(columns, k=1, sigma=-1 - BESIDE, v0=start, return_eigenvectors=False).min())
         return max(upper, -lower)
@@ -331,22 +331,22 @@ def _second_eigenvalue(matrix: "csr_array") -> float:
 class OneWay(Topology):
     """A graph of one-way links with a path from every agent to every other.
 
-    An agent knows which agents it hears and how many hear it, but nothing about its neighbours, because it may have no
-    link to ask them. The weights of averages, `metropolis`, are therefore 1 / (1 + d_i) for the d_i agents that agent i
-    hears and for itself: rows sum to 1, but columns may not.
+    An agent knows which agents it hears and how many agents hear it. It does not know its neighbours' degrees, because
+    it may have no link to ask them. The averaging weights, `metropolis`, are therefore 1 / (1 + d_i) for the d_i agents
+    that agent i hears and for itself: rows sum to 1, but columns may not.
 
     Parameters
     ----------
     agents : int
     links : (E, 2) int
-        [receiver, sender], by receiver, then by sender.
+        [receiver, sender], sorted by receiver, then by sender.
     """
 
     both_ways: ClassVar[bool] = False
 
     @property
     def edges(self) -> int:
-        """E, the links."""
+        """Number E of links."""
         return len(self.links)
 
     @property
@@ -356,7 +356,7 @@ class OneWay(Topology):
 
     @cached_property
     def edge(self) -> NDArray[np.int64]:
-        """The edge of each link: its own."""
+        """Number of each link's edge: every link is its own edge."""
         return np.arange(len(self.links))
 
     @cached_property
@@ -367,12 +367,12 @@ class OneWay(Topology):
         return Neighbours(self.degree, receiver, sender, np.zeros(len(sender)), back, self.listeners)
 
     def awake(self, up: NDArray[np.bool_], before: NDArray[np.bool_]) -> Awake:
-        """As in `Topology`, without the knowledge of others."""
+        """As in `Topology`, without the neighbours' degrees."""
         return replace(super().awake(up, before), theirs=np.zeros(up.shape))
 
     @cached_property
     def spectral_gap(self) -> float:
-        """As in `Topology`, from all eigenvalues, because the matrix is not symmetric."""
+        """As in `Topology`, computed from all eigenvalues, because the matrix is not symmetric."""
         if self.agents == 1:
             return 1.0
         return float(1 - np.sort(np.abs(np.linalg.eigvals(self.metropolis.toarray())))[-2])
@@ -387,7 +387,7 @@ class Links(Protocol):
     """Links of a graph that are up, as a function of the seed, the replicate and the iteration."""
 
     always_up: bool
-    """Whether all links are always up; nothing is then drawn."""
+    """Whether all links are always up, so nothing is drawn."""
 
     def up(self, streams: Streams, t: int, topology: Topology) -> Up:
         """Links that are up in iteration t + 1, (R, links), the two directions of an edge together."""
@@ -417,14 +417,14 @@ class Gossip(Keys):
 
     awake: str = key(
         "matching",
-        "``edge`` is one random edge. ``matching`` has edges without common agents: each edge draws a number, and "
+        "``edge`` is one random edge. ``matching`` is edges without common agents: each edge draws a number, and "
         "an edge is up if its number is the smallest among all edges of both its agents (Luby, 1986). Agents then "
         "only need to ask their neighbours.",
         among=AWAKE,
     )
     always_up: ClassVar[bool] = False
     in_pairs: ClassVar[bool] = True
-    """Whether the agents of an edge have to hear each other."""
+    """Whether the two agents of an edge have to hear each other."""
 
     def up(self, streams: Streams, t: int, topology: Topology) -> Up:
         """Links that are up in iteration t + 1, (R, links), the two directions of an edge together."""
@@ -433,16 +433,16 @@ class Gossip(Keys):
             return np.zeros(number.shape, np.bool_)
         if self.awake == "edge":
             return np.asarray(number == number.min(axis=1, keepdims=True))
-        first = np.searchsorted(topology.links[:, 0], np.arange(topology.agents))  # a connected graph: all have links
+        first = np.searchsorted(topology.links[:, 0], np.arange(topology.agents))  # all agents have links
         least = np.minimum.reduceat(number, first, axis=1)
         return np.asarray((number == least[:, topology.links[:, 0]]) & (number == least[:, topology.links[:, 1]]))
 
 
 @dataclass(frozen=True)
 class Mobility(Keys):
-    """Agents move straight in a square of side 1 and are reflected at its walls; a link is up within a radius.
+    """Agents move in straight lines in a unit square and are reflected at its walls; links are up within a radius.
 
-    Camp, Boleng and Davies, "A survey of mobility models for ad hoc network research" (2002), random directions.
+    Camp, Boleng and Davies, "A survey of mobility models for ad hoc network research" (2002), with random directions.
     The start and direction of each agent are drawn once, so its position depends only on the iteration.
     """
 
@@ -454,7 +454,10 @@ class Mobility(Keys):
         must="a number > 0, in sides of the square",
     )
     speed: float = key(
-        0.01, "Sides of the square per iteration.", least=0, must="a number >= 0, in sides of the square an iteration"
+        0.01,
+        "Speed of agents, in sides of the square per iteration.",
+        least=0,
+        must="a number >= 0, in sides of the square an iteration",
     )
 
     @property
@@ -467,7 +470,7 @@ class Mobility(Keys):
         drawn = streams.vectors(Role.LINKS, 0, range(agents), 3)
         angle = 2 * np.pi * drawn[..., 2:]
         straight = drawn[..., :2] + self.speed * t * np.concatenate([np.cos(angle), np.sin(angle)], axis=-1)
-        return 1 - np.abs(straight % 2 - 1)  # there and back again
+        return 1 - np.abs(straight % 2 - 1)  # reflects positions at the walls
 
     def up(self, streams: Streams, t: int, topology: Topology) -> Up:
         """Links that are up in iteration t + 1, (R, links), the two directions of an edge together."""

@@ -1,7 +1,7 @@
 """Published numbers compared with ours, one package for each paper.
 
-Its experiments.yaml declares title, tables and figures. `table(number, runs)` returns `fkl.papers.cells.Cell` objects
-with our answers, or a data frame where nothing is printed; `figure(number, runs)` draws. Begin with `cells`.
+Each package's experiments.yaml declares its title, tables and figures. `table(number, runs)` returns a list of `Cell`,
+or a data frame if the paper prints no numbers; `figure(number, runs)` draws a figure. Begin with `cells`.
 """
 
 from collections.abc import Callable
@@ -27,26 +27,26 @@ from fkl.screen.sheet import Sheet
 
 Made = TypeVar("Made")
 Table = list[Cell] | pd.DataFrame
-"""Cells with our answers, or numbers of ours alone."""
+"""Printed numbers with our answers, or only our numbers."""
 
 PAPERS = ("pof_mkl", "graph_omkl", "coke", "parsimonious", "fdskl", "fomd_oms", "fed_poe", "dekrr")
 
 
 def write_table(paper: str, number: str, outputs: Path, format: str = "table") -> None:
-    """Make a paper's table from the finished runs, print it, and write its files.
+    """Make a paper's table from finished runs, print it, and write its files.
 
     Parameters
     ----------
     paper, number : str
     outputs : Path
-        Runs are read below it, tables written to tables/<paper>/.
+        Folder with the runs; tables are written to tables/<paper>/ in it.
     format : str
-        One of `fkl.screen.sheet.FORMATS`: "table" has the paper's layout, the others have all readings.
+        One of `fkl.screen.sheet.FORMATS`: "table" prints the paper's layout, and the others print all readings.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        If there is no such paper or table, or no run for any of its cells.
+        If the paper or table is unknown, or none of its cells has a run.
     """
     found = collect(outputs)
     try:
@@ -69,43 +69,43 @@ def write_table(paper: str, number: str, outputs: Path, format: str = "table") -
 
 
 def make_table(paper: str, number: str, found: Collected) -> Table:
-    """A paper's table from these runs; parameters and errors as for `write_table`."""
+    """Make a paper's table from these runs; for parameters and errors see `write_table`."""
     module = _module_with(paper, number, "table")
     return made_of(f"{paper}/{number}", lambda runs: module.table(number, runs), found)
 
 
 def make_frame(paper: str, number: str, found: Collected) -> pd.DataFrame:
-    """The same as a data frame, with a row for each cell and reading."""
+    """Make the same table as a data frame, with one row for each cell and reading."""
     table = make_table(paper, number, found)
     return frame(table) if isinstance(table, list) else table
 
 
 def judge(paper: str, found: Collected) -> Evidence:
-    """The cells of all tables of a paper that can be made from these runs."""
+    """Collect the cells of all tables of a paper that can be made from these runs."""
     cells: list[Cell] = []
     for number in declared(paper)["tables"]:
-        with suppress(FklError):  # the line about what to run first
+        with suppress(FklError):  # no run belongs to this table
             table = make_table(paper, number, found)
             cells += table if isinstance(table, list) else []
     return Evidence(paper, cells)
 
 
 def as_sheet(paper: str, number: str, table: Table) -> Sheet:
-    """All of a paper's table, as in its CSV file."""
+    """A paper's complete table, as in its CSV file."""
     told = declared(paper)
     title = f"{told['title']}, table {number}: {told['tables'][number]['title']}"
     return Sheet.from_frame(frame(table) if isinstance(table, list) else table, title, differences(paper))
 
 
 def save_table(sheet: Sheet, evidence: Evidence, number: str, outputs: Path) -> list[Path]:
-    """Write a paper's table as .csv, .md and .tex, also in the paper's layout, and return the files.
+    """Write a paper's table as .csv, .md and .tex, also in the paper's layout; return the files.
 
     Parameters
     ----------
     sheet : Sheet
-        From `as_sheet`.
+        Result of `as_sheet`.
     evidence : Evidence
-        The cells of the whole paper.
+        Cells of the whole paper.
     number : str
     outputs : Path
     """
@@ -121,7 +121,7 @@ def save_table(sheet: Sheet, evidence: Evidence, number: str, outputs: Path) -> 
 
 
 def write_figure(paper: str, number: str, outputs: Path, style: str = "screen") -> str:
-    """Draw a paper's figure from the finished runs, and print its path; parameters as for `draw_figure`."""
+    """Draw and save a paper's figure from finished runs; return a line with its files. See `draw_figure`."""
     found = collect(outputs)
     try:
         contents = draw_figure(paper, number, found, style)
@@ -131,15 +131,15 @@ def write_figure(paper: str, number: str, outputs: Path, style: str = "screen") 
 
 
 def draw_figure(paper: str, number: str, found: Collected, style: str = "screen") -> dict[str, bytes]:
-    """Draw a paper's figure from these runs: its .png, .pdf, and .csv with the curves; for a paper, also .txt.
+    """Draw a paper's figure; return its .png, its .pdf, a .csv of the curves, and for papers a .txt, by suffix.
 
-    A figure without published values has the paper's claims and our results below it, from the module's CLAIMS.
+    Below a figure without published values are the paper's claims and our results, from CLAIMS in its module.
 
     Parameters
     ----------
     paper, number : str
     found : Collected
-        The runs.
+        Finished runs.
     style : {"screen", "paper", "column"}
     """
     module = _module_with(paper, number, "figure")
@@ -162,7 +162,7 @@ def draw_figure(paper: str, number: str, found: Collected, style: str = "screen"
 
 
 def save_figure(contents: dict[str, bytes], paper: str, number: str, outputs: Path) -> list[Path]:
-    """Write a paper's drawn figure, and print the file names."""
+    """Write the files of a paper's figure; return their paths."""
     path = outputs / "figures" / paper / f"figure{number}"
     files = [path.with_suffix(suffix) for suffix in contents]
     for file, content in zip(files, contents.values(), strict=True):
@@ -174,7 +174,7 @@ def save_figure(contents: dict[str, bytes], paper: str, number: str, outputs: Pa
 def made_of(what: str, make: Callable[[list[FinishedRun]], Made], found: Collected) -> Made:
     """Make a table or figure from all usable runs.
 
-    A run with right checksums, but without the data that `make` reads, counts as broken.
+    A run whose checksums are right, but which lacks data that `make` needs, counts as broken.
     """
     try:
         return make(found.runs)
@@ -185,7 +185,7 @@ def made_of(what: str, make: Callable[[list[FinishedRun]], Made], found: Collect
         for run in found.runs:
             try:
                 make([run])
-            except FklError:  # it needs other runs too
+            except FklError:  # it needs other runs as well
                 pass
             except Exception as error:
                 troubles.append((run, f"{type(error).__name__}: {in_one_line(error)}"))
@@ -197,18 +197,18 @@ def made_of(what: str, make: Callable[[list[FinishedRun]], Made], found: Collect
 
 
 def declared(paper: str) -> dict[str, Any]:
-    """What a paper's experiments.yaml says of it: title, tables, figures."""
-    paper_module(paper)  # refuses an unknown name
+    """Title, tables and figures of a paper, from its experiments.yaml."""
+    paper_module(paper)  # raises an error for an unknown name
     return experiments.of_paper(paper)
 
 
 def differences(paper: str) -> str:
-    """The paper's differences.md: which of its numbers fkl reproduces."""
+    """Text of the paper's differences.md, which explains which numbers fkl reproduces."""
     return (Path(__file__).parent / paper / "differences.md").read_text(encoding="utf-8")
 
 
 def paper_module(paper: str) -> ModuleType:
-    """Module of a paper, with `table`, and where it has figures `figure`."""
+    """Module of a paper, with a function `table`, and with `figure` if it has figures."""
     if paper not in PAPERS:
         near = did_you_mean(paper, PAPERS, f"papers: {', '.join(PAPERS)}")
         raise FklError(f"{in_one_line(paper)}: no such paper", help=near)
@@ -216,7 +216,7 @@ def paper_module(paper: str) -> ModuleType:
 
 
 def _module_with(paper: str, number: str, what: str) -> ModuleType:
-    """Module of a paper with this table or figure."""
+    """Module of a paper, after a check that it has this table or figure."""
     choices = declared(paper)[f"{what}s"]
     if number not in choices:
         there = ", ".join(f"{paper}/{one}" for one in choices) or "none"

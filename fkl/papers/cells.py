@@ -1,7 +1,7 @@
-"""A printed number, and what becomes of it: ours by each reading of the paper, whether they agree, what is shown.
+"""A printed number with our number by each reading of the paper, and whether they agree.
 
-A `Cell` goes through four steps: `published` reads it, `answered` adds our answers and tests them, and
-`fkl.papers.evidence.Evidence` judges it with the paper's other cells; `fkl.papers.tables` shows it.
+A `Cell` is processed in four steps: `published` reads it, `answered` adds our answers and tests them,
+`fkl.papers.evidence.Evidence` judges it together with the paper's other cells, and `fkl.papers.tables` shows it.
 """
 
 import re
@@ -29,25 +29,25 @@ COLUMNS += ["of", "published_n", "follows_from", "published_spread"]
 """Columns of a table of published cells, for programs.
 
 verdict, within_percent, why
-    From `fkl.statistics.equivalence`; all points of a curve have the curve's verdict.
+    Results of `fkl.statistics.equivalence`; all points of a curve have the curve's verdict.
 of, published_n
-    Number of replicates, where n counts those with a value, and number of runs in the printed mean.
+    Number of all replicates, with or without a value (n counts those with one), and of runs in the printed mean.
 follows_from
-    The other cell from which a cell without its own evidence follows.
+    The other cell that determines a cell without its own evidence.
 """
 
 TIMES = ("s", "min")
 """Units of times. They have no verdict, because times depend on the machine and the implementation."""
 AS_STATED, AS_PUBLISHED = "as stated", "as published"
-"""Readings of a paper: its literal text, and its text with every change that its numbers are known to need."""
+"""Readings of a paper: its literal text, and its text with all changes that its numbers are known to require."""
 PREVIEW = "preview, "
-"""Prefix of the reading of a run with fewer replicates than the paper's. It is shown, but is not evidence."""
+"""Prefix of the reading if a run has fewer replicates than the paper; such a run is shown but is not evidence."""
 NOT_RUN = "not run"
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A mark of an answer or of a cell: its name in the style sheet, a sign that needs no colour, its meaning."""
+    """A mark of an answer or a cell: its name in the style sheet, a sign that needs no colour, and its meaning."""
 
     name: str
     sign: str
@@ -72,41 +72,41 @@ MISSING = Mark("missing", "–", "not run")
 TIME = Mark("time", "t", "run time, no verdict")
 
 COUNTED = (ONE, OTHER, UNCLEAR, SPREAD, DIFFERENT)
-"""Evidence: data are available, there are as many runs as in the paper, and another outcome was possible."""
+"""Outcomes that are evidence: our replicates are not fewer than the paper's, and another outcome was possible."""
 OUTCOMES = (*COUNTED, FOLLOWS, EARLY, MISSING, TIME)
 """Possible outcomes of a cell."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Our result with one setting for a cell.
+    """Our result for a cell with one setting.
 
     Parameters
     ----------
     switch : str
-        Settings of the run where the protocol has more than one reading.
+        Settings of the run that differ between readings.
     ours, spread : float
-        Mean and standard deviation, in units of 1, and in those of the cell once it has the answer.
+        Mean and standard deviation, in units of 1, or of the cell as soon as the answer belongs to one.
     n : int
         Number of values.
     reading : str
-        `AS_STATED` for the paper's text, a name of its variants, or empty, which is shown but not evidence.
+        `AS_STATED` for the paper's text, or the name of a variant; an empty reading is shown but is not evidence.
     preview : bool
         Whether there are fewer replicates or splits than in the paper.
     values : tuple of float
-        Values of the replicates; a replicate that never reaches the target has a lower bound.
+        Values of the replicates, or lower bounds for those that never reach the target.
     replicates : int
         Number of replicates, with and without a value; 0 if all have one.
     runs : int
         Number of runs in the printed mean; 1 if the paper does not say.
     exact : bool
-        Whether nothing is random; one replicate is then complete.
+        Whether nothing is random, so one replicate is enough.
     run : str
-        Digest of its run.
+        Digest of the run.
     more : mapping
-        Further columns of the table.
+        Additional columns of the table.
     test : Equivalence, optional
-        With the printed number; None for run times and bounds.
+        Test of agreement with the printed number; None for run times and bounds.
     of_curve : str
         Verdict on the whole curve, if the cell is a point of one.
     """
@@ -136,18 +136,18 @@ class Answer:
         of: int | None = None,
         run: str = "",
     ) -> "Answer":
-        """Mean and standard deviation of some values.
+        """Make an answer with the mean and standard deviation of some values.
 
         Parameters
         ----------
         switch, reading : str
         values : Series
         replicates : int
-            The paper's own number of them, or of splits.
+            The paper's number of replicates, or of splits.
         of : int, optional
-            Number of our replicates behind the values, if it is not one each.
+            Number of our replicates, if it differs from the number of values.
         run : str
-            Digest of their run.
+            Digest of the run.
         """
         preview = (len(values) if of is None else of) < replicates
         moments = float(values.mean()), float(values.std(ddof=1)), len(values)
@@ -155,17 +155,17 @@ class Answer:
 
     @property
     def ran(self) -> bool:
-        """Whether there is a number."""
+        """Whether there is a result."""
         return not np.isnan(self.ours)
 
     @property
     def named(self) -> str:
-        """Its reading, and whether it is a preview."""
+        """The reading, with a prefix if it is a preview."""
         return PREVIEW * self.preview + self.reading if self.reading else ""
 
     @property
     def evidence(self) -> bool:
-        """Whether it counts: its reading has a name, and enough replicates."""
+        """Whether the answer is evidence: its reading has a name, and it is not a preview."""
         return bool(self.reading) and not self.preview
 
     @property
@@ -189,29 +189,29 @@ class Cell:
     ----------
     paper, table : str
     dataset, algorithm, setting, metric : str
-        Its place in the table.
+        Position in the table.
     unit : str
-        A power of ten, such as 1e-3, a unit of times, % or nothing.
+        A power of ten such as 1e-3, a unit of time, %, or empty.
     value : float or str
         The printed number; a bound, such as >900, keeps its printed form.
     spread : float
-        Printed spread; NaN without.
+        Printed spread; NaN if none is printed.
     rounding : float
         Half a unit of the last digit.
     sd : float, optional
-        Printed standard deviation over runs, if it is not the spread.
+        Printed standard deviation over runs, if it differs from the spread.
     curve : str
         Name of a curve, if the cell is a point of one; all points of a curve share its verdict.
     follows_from : str
-        Cell from which it follows; it is then no evidence of its own.
+        The other cell that determines this one, which is then no evidence.
     answers : tuple of Answer
-        Ours, that of the paper's text first; empty if nothing was run.
+        Our answers, beginning with that of the paper's text; empty if nothing was run.
     verdicts : mapping of str to str
-        By reading, if its run is evidence.
+        Verdicts of the runs that are evidence, by reading.
     mark : Mark, optional
-        Its outcome; None for a bound.
+        Outcome of the cell; None for a bound.
     one_reading, decided_by : str
-        The paper's one reading as this cell has it, and the reading behind its mark.
+        The reading of this cell that belongs to the paper's one reading, and the reading that decided its mark.
     """
 
     paper: str
@@ -235,12 +235,12 @@ class Cell:
 
     @property
     def key(self) -> tuple[str, str, str, str]:
-        """`KEY`."""
+        """Values of the columns `KEY`."""
         return self.dataset, self.algorithm, self.setting, self.metric
 
     @property
     def claim(self) -> tuple[str, ...]:
-        """The key of a curve, the same for all its points; that of a printed number is its own."""
+        """Key of the claim: all points of a curve share one, and every other printed number has its own."""
         return self.table, self.dataset, self.algorithm, self.metric, self.curve, "" if self.curve else self.setting
 
     @property
@@ -260,7 +260,7 @@ class Cell:
 
     @property
     def apart(self) -> Mark | None:
-        """Why it is not counted; None if it is."""
+        """The mark that explains why the cell is not counted; None if it is counted."""
         if self.is_time:
             return TIME if self.answers else MISSING
         if self.verdicts:
@@ -268,17 +268,17 @@ class Cell:
         return EARLY if any(one.preview and one.reading for one in self.answers) else MISSING
 
     def read_as(self, reading: str, builds_on: Mapping[str, str]) -> str:
-        """A reading; if it has no run of its own here, the one on which it builds."""
+        """The reading itself, or the one on which it builds if it has no run for this cell."""
         while reading not in self.verdicts and reading != AS_STATED:
             reading = builds_on.get(reading, AS_STATED)
         return reading
 
     def by(self, reading: str, builds_on: Mapping[str, str]) -> str:
-        """The verdict by one reading."""
+        """The verdict by a reading; empty if there is none."""
         return self.verdicts.get(self.read_as(reading, builds_on), "")
 
     def outcome(self, reading: str, builds_on: Mapping[str, str]) -> Mark:
-        """Its outcome with this reading of the paper."""
+        """Outcome of the cell if this is the paper's one reading."""
         if self.apart is not None:
             return self.apart
         if self.by(reading, builds_on) == AGREES:
@@ -291,7 +291,7 @@ class Cell:
         return DIFFERENT
 
     def judged(self, reading: str, builds_on: Mapping[str, str], order: Sequence[str]) -> "Cell":
-        """The cell with its mark by this reading of the paper, and the reading behind it, the first in this order."""
+        """The cell with its mark by this one reading, and with the first reading in `order` that decides the mark."""
         if self.is_bound and not self.is_time:
             return replace(self, one_reading=reading)
         mark, one = self.outcome(reading, builds_on), self.read_as(reading, builds_on)
@@ -302,12 +302,12 @@ class Cell:
 
     @property
     def shown(self) -> Answer | None:
-        """Our number by the reading behind the mark, or else by another; None if nothing was run."""
+        """Our number by the reading that decided the mark, or by another one; None if nothing was run."""
         ran = [one for one in self.answers if one.ran]
         return next((one for one in ran if one.named == self.decided_by), ran[0] if ran else None)
 
     def answer(self, reading: str) -> Answer | None:
-        """Our number by one reading; a preview if there is nothing else."""
+        """Our number by a reading, or its preview if there is nothing else."""
         for like in (reading, PREVIEW + reading):
             for one in self.answers:
                 if one.ran and one.named == like:
@@ -321,16 +321,16 @@ class Cell:
 
     @property
     def by_one(self) -> Answer | None:
-        """Our number by the one reading of the paper."""
+        """Our number by the paper's one reading."""
         return self.answer(self.one_reading)
 
     @property
     def published(self) -> str:
-        """The number as it is printed."""
+        """The number as printed."""
         return self.value if isinstance(self.value, str) else self.written(self.value)
 
     def written(self, value: float, ours: bool = False) -> str:
-        """A number with the decimals of the printed one; our times, which may be far smaller, with two digits."""
+        """A number with the decimals of the printed one; our run times, which may be much smaller, with two digits."""
         if np.isnan(value):
             return ""
         if ours and self.is_time:
@@ -338,7 +338,7 @@ class Cell:
         return word(value) if self._decimals is None else f"{value:,.{self._decimals}f}"
 
     def interval(self, answer: Answer) -> str:
-        """Half of the 95 % interval of our number over replicates; empty for one value, and if nothing varies."""
+        """Half width of the 95 % interval of our number over replicates; empty for one value or if nothing varies."""
         if len(answer.values) < 2 or not answer.spread > 0:
             return ""
         half = half_width(np.array(answer.values))
@@ -346,17 +346,17 @@ class Cell:
 
     @property
     def place(self) -> str:
-        """Setting and metric for people."""
+        """Setting and metric in words."""
         return ", ".join(filter(None, (setting_in_words(self.setting), metric_in_words(self.metric))))
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """A row for each answer, with `COLUMNS` and what answers have more."""
+        """One row for each answer, with `COLUMNS` and the additional columns of answers."""
         there: Any = self.answers or [Answer(f"{NOT_RUN}: no finished run on {self.dataset}")]
         return [{**self._row(one), **one.more} for one in there]
 
     def _row(self, one: Answer) -> dict[str, Any]:
-        # the difference of ours to ">900" is unknown
+        # no difference can be computed for a bound such as ">900"
         known = not isinstance(self.value, str) and self.value
         return dict(zip(KEY, self.key, strict=True)) | {
             "unit": self.unit,
@@ -378,13 +378,13 @@ class Cell:
         }
 
     def compared(self, answer: Answer, tried: int) -> Equivalence | None:
-        """The test of one of its answers; None for run times, bounds and missing runs.
+        """Test one of the cell's answers; None for run times, bounds and missing runs.
 
         Parameters
         ----------
         answer : Answer
         tried : int
-            Readings of the paper that were tried.
+            Number of readings of the paper that were tried.
         """
         values = np.array(answer.values)
         if not len(values) or isinstance(self.value, str) or self.is_time:
@@ -397,12 +397,12 @@ class Cell:
 
     @property
     def _decimals(self) -> int | None:
-        """Decimals of the printed number, from half a unit of its last digit."""
+        """Number of decimals of the printed number, from half a unit of its last digit."""
         return max(0, round(-np.log10(2 * self.rounding))) if self.rounding > 0 else None
 
 
 def published(paper: str, table: str | None = None) -> list[Cell]:
-    """Cells of one table, or of all, from a paper's published.csv; none if it has no such file."""
+    """Cells of one table or of all tables, from a paper's published.csv; empty without this file."""
     return [cell for cell in _file(paper) if table in (None, cell.table)]
 
 
@@ -426,21 +426,21 @@ def _file(paper: str) -> tuple[Cell, ...]:
 
 
 def rounding(printed: str) -> float:
-    """Half a unit of the last digit of a printed number: 0.05 of ``1.2``, which may be all from 1.15 to 1.25."""
+    """Half a unit of a printed number's last digit, e.g. 0.05 for ``1.2``, which may be from 1.15 to 1.25."""
     digits = re.fullmatch(r"[+-]?\d+(?:\.(\d*))?", printed)
     return 0.5 * 10.0 ** -len(digits[1] or "") if digits else 0.0
 
 
 def answered(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]], tried: int = 1) -> list[Cell]:
-    """Cells with our answers, each in the unit of its cell, and with its test.
+    """Add our answers to cells, in the unit of each cell, and test them.
 
     Parameters
     ----------
     cells : iterable of Cell
     answers : callable
-        Our answers for a cell, that of the paper's text first.
+        Returns our answers for a cell, beginning with that of the paper's text.
     tried : int
-        Readings of the paper that were tried.
+        Number of readings of the paper that were tried.
     """
     made = []
     for cell in cells:
@@ -459,7 +459,7 @@ def answered(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]], tri
 
 
 def tested(cells: Sequence[Cell], tried: int) -> list[Cell]:
-    """Cells with the test of each answer, and the verdicts of their readings."""
+    """Test all answers of cells, and add the verdicts by reading."""
     tests = [[replace(one, test=cell.compared(one, tried), of_curve="") for one in cell.answers] for cell in cells]
     curves = defaultdict(list)
     for at, cell in enumerate(cells):
@@ -482,14 +482,14 @@ def tested(cells: Sequence[Cell], tried: int) -> list[Cell]:
 
 
 def frame(cells: Iterable[Cell]) -> pd.DataFrame:
-    """A table of cells for programs, with a row for each cell and answer."""
+    """A data frame of cells, with one row for each cell and answer."""
     rows = [row for cell in cells for row in cell.rows]
     more = dict.fromkeys(name for row in rows for name in row if name not in COLUMNS)
     return pd.DataFrame(rows, columns=[*COLUMNS, *more])
 
 
 def metric_in_words(metric: str) -> str:
-    """A metric with its name in papers.
+    """Name of a metric in papers.
 
     Examples
     --------
@@ -514,5 +514,5 @@ def setting_in_words(setting: str) -> str:
 
 
 def unit_in_words(unit: str) -> str:
-    """A power of ten as it is printed; other units as they are."""
+    """A power of ten as papers print it; other units are unchanged."""
     return f"× 10{str(int(unit[2:])).translate(RAISED)}" if unit.startswith("1e") else unit

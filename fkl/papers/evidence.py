@@ -1,7 +1,7 @@
-"""Agreement with a paper: by its text, by one reading for all of it, by some reading, and by chance.
+"""Count the claims of a paper that agree: by its text, by one reading for all, by any reading, and by chance.
 
-A claim is a printed number, or a curve: the points of one run. `fkl.statistics.equivalence` decides whether each
-reading of a claim agrees; here the claims of a paper are counted.
+A claim is a printed number, or a curve whose points are from one run. `fkl.statistics.equivalence` decides whether a
+claim agrees by a reading, and this module counts the claims.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -17,23 +17,23 @@ from fkl.statistics.equivalence import AGREES, DIFFERS
 from fkl.statistics.intervals import LEVEL
 
 Claim = list[Cell]
-"""A printed number alone, or all points of a curve, which share their verdicts and count once."""
+"""One printed number, or all points of a curve, which share their verdicts and count once."""
 
 FACTORS = (0.9, 1.1)
-"""False numbers: the printed ones times these."""
+"""Factors that turn printed numbers into false ones."""
 SHARES = ("as_described", "by_one_reading", "by_some_reading")
-"""Counts of claims that agree; each also has the count with false numbers."""
+"""Names of the counts of agreeing claims, which are also made with false numbers."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The cells of one paper.
+    """Cells of one paper, and their verdicts.
 
     Parameters
     ----------
     paper : str
     cells : sequence of Cell
-        Of all its tables.
+        Cells of all its tables.
     """
 
     paper: str
@@ -41,7 +41,7 @@ class Evidence:
 
     @cached_property
     def claims(self) -> list[Claim]:
-        """All claims, without numbers that are only a bound."""
+        """All claims, except bounds."""
         claims: dict[tuple[str, ...], Claim] = {}
         for cell in self.cells:
             if not cell.is_bound or cell.is_time:
@@ -55,27 +55,27 @@ class Evidence:
 
     @property
     def tried(self) -> int:
-        """Number of tried readings, named or not."""
+        """Number of readings that were tried, with or without a name."""
         return experiments.readings_tried(self.paper)
 
     @property
     def readings(self) -> list[str]:
-        """Named readings, the text first."""
+        """Names of readings, beginning with the text."""
         return [AS_STATED, *experiments.variants(self.paper)]
 
     @cached_property
     def builds_on(self) -> dict[str, str]:
-        """The reading whose runs a reading shares if it has none of its own."""
+        """For each reading, the reading whose runs it uses if it has none of its own."""
         return experiments.builds_on(self.paper)
 
     @cached_property
     def reading(self) -> str:
-        """The reading with the most agreeing claims; among several the first."""
+        """The one reading: the first of those with the most agreeing claims."""
         return max(self.readings, key=self.agree)
 
     @property
     def only_times(self) -> bool:
-        """Whether all printed numbers are run times; no claim can then be counted."""
+        """Whether all printed numbers are run times, so no claim can be counted."""
         return bool(self.claims) and all(claim[0].is_time for claim in self.claims)
 
     @cached_property
@@ -83,7 +83,7 @@ class Evidence:
         return [cell.judged(self.reading, self.builds_on, self.readings) for cell in self.cells]
 
     def judged(self, table: str) -> list[Cell]:
-        """The cells of one table with their marks, by the one reading."""
+        """Cells of one table, with their marks by the one reading."""
         return [cell for cell in self._judged if cell.table == table]
 
     @cached_property
@@ -92,13 +92,13 @@ class Evidence:
         return [(claim, claim[0].outcome(self.reading, self.builds_on)) for claim in self.claims]
 
     def tally(self, table: str | None = None) -> dict[Mark, int]:
-        """Number of claims, in one table or in all, by outcome; without outcomes that do not occur."""
+        """Number of claims by outcome, in one table or in all tables, without outcomes that do not occur."""
         found = [mark for claim, mark in self.outcomes if table in (None, claim[0].table)]
         return {outcome: found.count(outcome) for outcome in OUTCOMES if outcome in found}
 
     @cached_property
     def shares(self) -> dict[str, Any]:
-        """Number of claims that agree, and that would agree with other printed numbers: a row of `shares_table`."""
+        """A row of `shares_table`: numbers of claims that agree, and that would agree with false numbers."""
         outcomes = [outcome for _, outcome in self.outcomes]
         by_one = [claim[0].by(self.reading, self.builds_on) for claim in self.counted]
         false = {
@@ -124,18 +124,18 @@ class Evidence:
         }
 
     def agree(self, reading: str) -> int:
-        """Number of claims that agree by one reading."""
+        """Number of claims that agree by this reading."""
         return sum(claim[0].by(reading, self.builds_on) == AGREES for claim in self.counted)
 
     def _false(self, numbers: "Callable[[Claim], list[list[float]]]") -> tuple[dict[str, float], int]:
-        """Number of claims that would agree with false numbers, by `SHARES`, and the total.
+        """Number of claims that would agree with false numbers, by `SHARES`, and number of claims with such numbers.
 
-        The one reading is then the best one.
+        The one reading is the one that is best with the false numbers.
 
         Parameters
         ----------
         numbers : callable
-            False numbers of a claim's cells; several have equal weights; a claim without any is omitted.
+            Returns lists of false numbers for a claim's cells, with equal weights; claims without any are omitted.
         """
         false = [
             [
@@ -157,7 +157,7 @@ class Evidence:
         return dict(zip(SHARES, (by_reading[AS_STATED], max(by_reading.values()), some), strict=True)), len(of)
 
     def _of_others(self, claim: Claim) -> list[list[float]]:
-        """Printed numbers of other methods: in the same setting, otherwise on the same data in the same table."""
+        """Printed numbers of other methods in the same setting, or else on the same data in the same table."""
         first, settings = claim[0], [cell.setting for cell in claim]
         like = [
             {cell.setting: cell for cell in other}
@@ -173,10 +173,10 @@ class Evidence:
 
 
 def shares_table(evidence: Iterable[Evidence]) -> pd.DataFrame:
-    """One row for each paper with a counted claim, and their sum."""
+    """One row for each paper with counted claims, and a row with their sum."""
     rows = [one.shares for one in evidence if one.counted]
     table = pd.DataFrame(rows)
     if len(rows) > 1:
-        total = {**table.sum(numeric_only=True).to_dict(), "paper": "all", "reading": "one a paper"}
+        total = {**table.sum(numeric_only=True).to_dict(), "paper": "all", "reading": "one per paper"}
         table = pd.concat([table, pd.DataFrame([total])], ignore_index=True).astype(table.dtypes.to_dict())
     return table

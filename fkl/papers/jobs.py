@@ -1,4 +1,4 @@
-"""The jobs of a paper's experiment, each with the configuration that `fkl run` gives it."""
+"""Jobs of a paper's experiment, with the same configurations as in `fkl run`."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -19,9 +19,9 @@ class Job:
     Parameters
     ----------
     words : tuple of str
-        Words of the command line for it.
+        Its words on the command line.
     config : dict
-        Its configuration as plain data, without folders.
+        Its configuration as plain data, without paths.
     cell : dict
         Position of its run in the paper's tables and figures.
     """
@@ -54,6 +54,6 @@ def count(experiment: str) -> int:
 
 
 def _swept(experiment: str) -> list[list[Word]]:
-    """Words in which jobs differ, one for each value, and words that they share."""
+    """For each key of the sweep, one word for each of its values."""
     node: Any = experiments.choice(f"{experiments.GROUP}/{experiment}")
     return [read_words(each_value(f"{key}={value}", Choices().names)) for key, value in node["sweep"].items()]

@@ -1,14 +1,14 @@
-"""Finished runs of a paper: those with the configuration of a job in one of its experiments.
+"""Finished runs of a paper, whose configurations are those of jobs in its experiments.
 
-The experiment in the paper's experiments.yaml has the `cell` of such a run, its position in the paper's tables and
-figures:
+An experiment in the paper's experiments.yaml has a `cell`, which gives the position of its runs in the paper's tables
+and figures:
 
 variant
-    Its reading of the paper: `as stated`, a name under `variants`, or nothing, which is shown but not evidence.
+    Reading of the paper: `as stated`, a name under `variants`, or empty for runs that are shown but not evidence.
 setting
     Setting of the table's row, as in published.csv.
 ``told``, ``untold``
-    Keys of the configuration that a table shows for the run, if it has them, and those of them that it leaves out.
+    Keys of the configuration that a table shows for the run if it has them, and exceptions from these keys.
 """
 
 import json
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 REPLICATES = ("replicates",)
 FREE = REPLICATES
-"""Keys in which a run and its job may differ: fewer replicates are a preview, more are accepted."""
+"""Keys in which a run and its job may differ: fewer replicates are a preview, and more are accepted."""
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class Found:
 
     @property
     def variant(self) -> str:
-        """Its reading of the paper."""
+        """The run's reading of the paper."""
         return str(self.job.cell.get("variant", ""))
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """Its names in the tables: data set, algorithm, setting."""
+        """Data set, algorithm and setting of the run, as in the tables."""
         return self.run.dataset, self.run.algorithm, str(self.job.cell.get("setting", ""))
 
     @property
@@ -67,7 +67,7 @@ class Found:
 
     @property
     def switch(self) -> str:
-        """Its settings where the paper has more than one reading, as key=value pairs."""
+        """The run's settings that differ between readings, as key=value pairs."""
         untold = self.job.cell.get("untold", ())
         words = []
         for key in self.job.cell.get("told", ()):
@@ -80,7 +80,7 @@ class Found:
         return "; ".join(words)
 
     def answer(self, values: "pd.Series[float]", of: int | None = None) -> Answer:
-        """Our answer to a published cell; parameters as for `Answer.from_values`."""
+        """Our answer to a published cell; for the parameters see `Answer.from_values`."""
         return Answer.from_values(self.switch, values, self.variant, self.replicates, of, self.run.digest)
 
 
@@ -88,12 +88,12 @@ _ABSENT = object()
 
 
 def of_cell(found: Iterable[Found], cell: Cell) -> list[Found]:
-    """The runs that answer a published cell."""
+    """Runs that answer a published cell."""
     return [one for one in found if one.key == cell.key[:3]]
 
 
 def require_found(found: Sized, what: str, first: str = "") -> None:
-    """Refuse to make a table or figure without runs.
+    """Raise an error if a table or figure has no runs.
 
     Parameters
     ----------
@@ -109,25 +109,25 @@ def require_found(found: Sized, what: str, first: str = "") -> None:
 
 
 def find(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[Found]:
-    """The runs that belong to a paper's experiments: those of its text first, then those of its variants, in order.
+    """Runs of a paper's experiments, beginning with those of its text, followed by its variants in order.
 
-    Among runs that differ only in replicates, the newest one with the most is used. A run in two experiments belongs to
-    the first.
+    Of runs that differ only in the number of replicates, the newest one with the most replicates is used. A run of two
+    experiments belongs to the first.
 
     Parameters
     ----------
     paper : str
     runs : iterable of FinishedRun
-        Oldest first.
+        Finished runs, oldest first.
     names : str
-        Experiments, PAPER/NAME; empty for all of the paper's.
+        Experiments as PAPER/NAME; by default all experiments of the paper.
     """
     best: dict[str, FinishedRun] = {}
     for run in runs:
         name = identity(run.config, REPLICATES)
         if name not in best or run.replicates >= best[name].replicates:
             best[name] = run
-    # nothing is composed if nothing was run
+    # jobs are only composed if there are runs
     wanted = _jobs_by_identity(names or tuple(experiments(paper)), FREE) if best else {}
     order = [AS_STATED, *variants(paper), ""]
     named = [(run, _identity(run.config, FREE)) for run in best.values()]
@@ -141,13 +141,13 @@ def of_a_paper(run: EndedRun, papers: Iterable[str]) -> bool:
     return any(
         _identity(run.config, FREE) in _jobs_by_identity(tuple(experiments(paper)), FREE, method)
         for paper in papers
-        if run.dataset in datasets(paper)  # else nothing needs to be composed
+        if run.dataset in datasets(paper)  # otherwise no job needs to be composed
     )
 
 
 @cache
 def _jobs_by_identity(names: tuple[str, ...], free: tuple[str, ...], method: str = "") -> dict[str, tuple[str, Job]]:
-    """The jobs of some experiments by identity; of one method if its class is given, whose module alone is imported."""
+    """Jobs of some experiments by identity; if a method's class is given, only its jobs, without other imports."""
     wanted: dict[str, tuple[str, Job]] = {}
     for name in names:
         for job in jobs(name):
@@ -158,7 +158,7 @@ def _jobs_by_identity(names: tuple[str, ...], free: tuple[str, ...], method: str
 
 
 def _identity(config: dict[str, Any], free: tuple[str, ...]) -> str:
-    """Identity that a run shares with its job, for any values of the free keys."""
+    """Identity that a run shares with its job, whatever the values of the free keys."""
     return identity(config, (*free, *_idle_keys(str(config["algo"].get("_target_")))))
 
 
@@ -166,7 +166,7 @@ def _identity(config: dict[str, Any], free: tuple[str, ...]) -> str:
 def _idle_keys(target: str) -> tuple[str, ...]:
     """Keys that one of fkl's methods does not use.
 
-    Other modules are not imported, because importing runs their code.
+    Modules outside fkl are not imported, because importing would run their code.
     """
     module, _, name = target.rpartition(".")
     if not module.startswith("fkl.algorithms."):

@@ -1,4 +1,4 @@
-"""Code that figures of several papers share: a panel for each data set."""
+"""Make a figure with a panel for each data set, as several papers need."""
 
 from collections.abc import Collection, Iterable
 
@@ -12,18 +12,18 @@ from fkl.report.figures import canvas
 def dataset_panels(
     known: Iterable[str], found: Collection[str], first: str = "", across: int | None = None
 ) -> tuple[Figure, dict[str, Axes]]:
-    """A figure with a panel for each known data set with runs, by name.
+    """Make a figure with one panel for each known data set that has runs; return it, and its panels by name.
 
     Parameters
     ----------
     known : iterable of str
-        In the order of the panels.
+        Names of data sets, in the order of the panels.
     found : collection of str
         Data sets of the runs.
     first : str
         The experiment to run first if there are no runs; see `require_found`.
     across : int, optional
-        Panels in a row.
+        Number of panels in a row.
     """
     shown = [name for name in known if name in found]
     require_found(shown, "figure", first)

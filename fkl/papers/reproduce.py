@@ -1,4 +1,4 @@
-"""`fkl reproduce`: run the experiments for the papers' tables and figures, if data are available; then write the page.
+"""`fkl reproduce`: run the experiments of the papers' tables and figures for which data exist, then write the page.
 
 Finished runs are skipped, so the same command resumes an interrupted reproduction.
 """
@@ -26,27 +26,27 @@ from fkl.papers.cells import published
 from fkl.papers.jobs import count
 
 AT_ONCE = min(2, cpu_count())
-"""Number of parallel sweeps; no core then waits while one begins or ends."""
+"""Number of parallel sweeps; with two, no core is idle while a sweep begins or ends."""
 LONGEST = (
     "fdskl/svm_part", "fdskl/svm", "fdskl/bank", "fdskl/nystroem", "fdskl/ridge", "fdskl/trees", "fdskl/merged_part",
 )  # fmt: skip
-"""Sweeps of few, long runs. They begin first, because at the end each would leave the other core idle for minutes.
+"""Sweeps of few, long runs; they begin first, because at the end each would leave the other core idle for minutes.
 
-They took 138, 100, 98, 93, 71, 63 and 60 s of 3079 in all, in a run of everything on two idle cores of an AMD EPYC.
+In a full reproduction on two idle cores of an AMD EPYC, they took 138, 100, 98, 93, 71, 63 and 60 s of 3079 s.
 """
 
 
 def reproduce(papers: Sequence[str] = (), fail_fast: bool = False, readings: bool = False) -> list[str]:
-    """Run everything for these papers, despite failures, then write the page; print the time and the missing data.
+    """Run all experiments of these papers, even after failures, then write the page; print times and missing data.
 
     Parameters
     ----------
     papers : sequence of str
-        Papers; all if empty.
+        Names of papers; if empty, all papers.
     fail_fast : bool
-        Whether to start nothing more after a failure.
+        Whether to start no more sweeps after a failure.
     readings : bool
-        Whether to also run the other readings of the papers in differences.md.
+        Whether to also run the readings that only differences.md needs.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def reproduce(papers: Sequence[str] = (), fail_fast: bool = False, readings: boo
     played.print_times()
     print_missing_data(papers)
     if left_out:
-        print(f"omitted: readings that no published number waits for, --readings runs them: {', '.join(left_out)}")
+        print(f"omitted: readings that no published number needs; add --readings to run them: {', '.join(left_out)}")
     print("failed: " + ("; ".join(played.failed) or "nothing"))
     return played.failed
 
@@ -87,7 +87,7 @@ class Sweep(NamedTuple):
 
 
 class Played:
-    """Runs sweeps, and counts finished ones.
+    """Runs sweeps, and counts finished runs.
 
     Parameters
     ----------
@@ -104,18 +104,18 @@ class Played:
         self.of = len(sweeps)
 
     def play(self, sweep: Sweep, fail_fast: bool) -> None:
-        """Do a sweep; with fail_fast, do nothing after a failure."""
+        """Run a sweep; with fail_fast, do nothing after a failure."""
         if fail_fast and self.failed:
             return
-        self.begun = number = self.begun + 1  # another thread may begin a sweep before this thread is notified
+        self.begun = number = self.begun + 1  # read once, because another thread may change it
         gone = (time.perf_counter() - self.start) / 60
-        # No estimate of the remaining time: the longest runs go first, so it would be ten times too long until they
-        # end.
+        # The remaining time is not estimated: the longest runs begin first, and until they end, an estimate would be
+        # ten times too long.
         left = f"{self.runs - self.done} of {self.runs} runs left after {gone:.0f} min" if self.done else ""
         workers = cpu_count() // AT_ONCE  # each run has one core
         launcher = ["hydra/launcher=joblib", f"hydra.launcher.n_jobs={workers}"] if workers > 1 else []
         command = ["run", "-m", f"+experiment={sweep.name}", "threads=1", *launcher]
-        words = f"{' '.join(command)} ({left or f'{self.runs} runs in all'})"
+        words = f"{' '.join(command)} ({left or f'{self.runs} runs in total'})"
         print(f"== {number} of {self.of}: fkl {words}", flush=True)
         paper = sweep.name.partition("/")[0]
         about = f"{sweep.name}: {experiments.experiments(paper)[sweep.name]['about']}"
@@ -123,7 +123,7 @@ class Played:
         self.done += sweep.runs
 
     def call(self, paper: str, words: str, command: list[str]) -> None:
-        """Call `fkl` and record its processor time, including its child processes, and whether it failed."""
+        """Run `fkl`; record its processor time, including its child processes, and whether it failed."""
         child = subprocess.Popen([Path(sys.executable).with_name("fkl"), *command])
         _, status, used = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
@@ -131,7 +131,7 @@ class Played:
         self.failed += [" ".join(command)] * (child.returncode != 0)
 
     def print_times(self) -> None:
-        """Processor seconds of each sweep, with its tables, and of each paper; and the total time."""
+        """Print the processor seconds of each sweep and of each paper, and the total time."""
         print("\nCPU s    sweep")
         papers: Counter[str] = Counter()
         for paper, words, seconds in sorted(self.times):
@@ -140,14 +140,14 @@ class Played:
         print("\nCPU s    paper")
         for paper, total in papers.items():
             print(f"{total:7.0f}  {paper}")
-        print(f"{papers.total():7.0f}  in all")
-        print(f"{time.perf_counter() - self.start:7.0f}  seconds from beginning to end, {AT_ONCE} sweeps at once")
+        print(f"{papers.total():7.0f}  in total")
+        print(f"{time.perf_counter() - self.start:7.0f}  seconds from beginning to end, {AT_ONCE} sweeps in parallel")
 
 
 def in_turn(papers: Sequence[str], left_out: tuple[str, ...]) -> list[Sweep]:
-    """All sweeps except `left_out`, one of each paper in turn: sweeps that share runs then rarely run in parallel.
+    """All sweeps except `left_out`, one of each paper in turn, because sweeps of one paper often share runs.
 
-    The longest go first, and then those with the most runs: the last ones, when a core may be idle, are then short.
+    The longest sweeps come first, then those with the most runs. The last sweeps, when a core may be idle, are short.
     """
     by_paper = []
     for paper in papers:
@@ -159,7 +159,7 @@ def in_turn(papers: Sequence[str], left_out: tuple[str, ...]) -> list[Sweep]:
 
 
 def print_missing_data(papers: Sequence[str]) -> None:
-    """Name the papers' data sets that are not available, and how to get them."""
+    """Print which of the papers' data sets are missing, and how to get them."""
     store = Store(Path(variable("FKL_DATA", "data")))
     found = {listing.name: listing.found for listing in registry.describe(store)}
     for paper in papers:

@@ -1,4 +1,4 @@
-"""Output of a paper's public scripts, compared with ours, for papers whose printed numbers were not available."""
+"""Compare our numbers with the output of a paper's public scripts, if its printed numbers were not available."""
 
 from pathlib import Path
 
@@ -14,12 +14,12 @@ METRICS = ("mse", "client_sd")
 
 
 def table(paper_file: str, number: str, runs: list[FinishedRun]) -> pd.DataFrame:
-    """Every run of a paper's experiments, with its script's output if the script was run.
+    """All runs of a paper's experiments, with the script's output if the script was run.
 
     Parameters
     ----------
     paper_file : str
-        File of the paper's module; script.csv is next to it.
+        File of the paper's module, next to script.csv.
     number : str
         Number of the table.
     runs : list of FinishedRun
@@ -27,7 +27,7 @@ def table(paper_file: str, number: str, runs: list[FinishedRun]) -> pd.DataFrame
     Returns
     -------
     DataFrame
-        Errors in 1e-3. script_sd and script_n: over the script's repetitions.
+        Errors in units of 1e-3; script_sd and script_n are over repetitions of the script.
     """
     paper = Path(paper_file).parent.name
     found = find(paper, runs)
@@ -41,7 +41,7 @@ def table(paper_file: str, number: str, runs: list[FinishedRun]) -> pd.DataFrame
             if metric == "mse":
                 values = one.run.summary["mse"]
                 ours, spread = float(values.mean()), float(values.std(ddof=1))
-            else:  # standard deviation over clients of each one's mse, which is the mean over replicates
+            else:  # standard deviation over clients, of each client's mean MSE over replicates
                 ours, spread = float(one.run.clients.groupby("client")["mse"].mean().std(ddof=0)), np.nan
             key = (*one.key, metric)
             row: dict[str, object] = dict(zip(KEY, key, strict=True))

@@ -1,4 +1,4 @@
-"""A paper's table as it is printed: a sheet for each metric, with ours below each printed number, and what they say."""
+"""A paper's table in the printed layout: a sheet for each metric, with our number below each printed number."""
 
 import re
 from collections import Counter
@@ -38,34 +38,34 @@ from fkl.screen.sheet import Cell as Shown
 from fkl.statistics.equivalence import AGREES
 
 Layout = tuple[Sequence[str], Sequence[str]]
-"""Columns of `KEY` that form the rows of a printed table, and those that form its columns."""
+"""Columns of `KEY` that form the rows of a printed table, and columns of `KEY` that form its columns."""
 DEFAULT: Layout = (("dataset", "algorithm", "setting"), ("metric",))
-"""Layout of a table that the paper does not print as one."""
+"""Layout of numbers that the paper does not print as a table."""
 LARGER_IS_BETTER = ("accuracy", "communication_reduction_vs_centralized")
 PUBLISHED = "published"
 
 
 def declared(paper: str, number: str) -> dict[str, Any]:
-    """A table as the paper's experiments.yaml declares it."""
+    """Declaration of a table in the paper's experiments.yaml."""
     found: dict[str, Any] = experiments.of_paper(paper).get("tables", {}).get(number, {})
     return found
 
 
 def layout(paper: str, number: str) -> Layout | None:
-    """Rows and columns of a printed table; None if it is not printed as one."""
+    """Rows and columns of a printed table; None if the paper does not print it as a table."""
     told = declared(paper, number)
     return (told["rows"], told["columns"]) if "rows" in told else None
 
 
 def sheets(evidence: Evidence, number: str, times: bool = False) -> list[Sheet]:
-    """The numbers of one table that were run, or its run times: a sheet for each metric in the printed layout."""
+    """Sheets of one table's numbers, or of its run times, that were run: one sheet per metric in the printed layout."""
     cells = [cell for cell in evidence.judged(number) if cell.is_time == times]
     metrics = dict.fromkeys(cell.metric for cell in cells if cell.shown is not None)
     return [_sheet(evidence, number, [cell for cell in cells if cell.metric == metric]) for metric in metrics]
 
 
 def _sheet(evidence: Evidence, number: str, cells: list[Cell]) -> Sheet:
-    """The rows and columns of one metric in which something was run."""
+    """Sheet of one metric, with the rows and columns that have runs."""
     first, ran = cells[0], [cell for cell in cells if cell.shown is not None]
     sides = layout(evidence.paper, number) or DEFAULT
 
@@ -85,8 +85,8 @@ def _sheet(evidence: Evidence, number: str, cells: list[Cell]) -> Sheet:
     metric = metric_in_words(first.metric)
     heading = f"{metric} ({unit_in_words(first.unit)})" if first.unit else metric
     title = experiments.of_paper(evidence.paper).get("title", evidence.paper)
-    about = f"{title}, table {number}, {heading}. Printed, and below it ours: the mean over"
-    about += f" {_replicates(ran)} replicates and half of its 95 % interval (Student's t), by the reading that decides"
+    about = f"{title}, table {number}, {heading}. The printed number is above ours, the mean over"
+    about += f" {_replicates(ran)} replicates ± half of its 95 % interval (Student's t), by the reading that decides"
     about += " whether it agrees."
     missing = ", ".join(sorted(not_run(evidence, number)))
     return Sheet(
@@ -100,7 +100,7 @@ def _sheet(evidence: Evidence, number: str, cells: list[Cell]) -> Sheet:
 
 
 def _shown(cell: Cell, best: bool) -> Shown:
-    """The printed number above ours, with its mark; times and bounds have none."""
+    """The printed number above ours, with a mark unless it is a run time or a bound."""
     if cell.shown is None:
         return Shown("–", above=cell.published)
     mark = cell.mark if cell.mark not in (None, TIME) else Mark("", "", "")
@@ -109,7 +109,7 @@ def _shown(cell: Cell, best: bool) -> Shown:
 
 
 def _best(ran: list[Cell], line: Callable[[Cell], str]) -> list[Cell]:
-    """Our best number in each line with more than one."""
+    """The cell with our best number in each line that has several."""
     lines: dict[str, list[Cell]] = {}
     for cell in ran:
         lines.setdefault(line(cell), []).append(cell)
@@ -127,17 +127,17 @@ def _replicates(ran: list[Cell]) -> str:
 
 
 def not_run(evidence: Evidence, number: str) -> Counter[str]:
-    """Number of cells of one table without runs, by data set."""
+    """Number of a table's cells without runs, by data set."""
     return Counter(cell.dataset for cell in evidence.judged(number) if cell.shown is None)
 
 
 def latex(evidence: Evidence, number: str) -> str:
-    """A float for each metric, without run times if there is something else."""
+    """LaTeX floats, one for each metric; with run times only if there is nothing else."""
     return "\n".join(sheet.latex() for sheet in sheets(evidence, number) or sheets(evidence, number, times=True))
 
 
 def readings(cells: Sequence[Cell]) -> Sheet:
-    """A row for each answer to the cells, with its verdict, for who wants to know all."""
+    """Sheet with one row for each answer to the cells, and its verdict."""
     ran = [(cell, one, row) for cell in cells for one, row in zip(cell.answers, cell.rows, strict=False) if one.ran]
     told = [name for name in frame(cells) if name not in (*KEY, "unit")]
     sheet = Sheet.from_frame(pd.DataFrame([row for *_, row in ran], columns=told), "")
@@ -152,7 +152,7 @@ def readings(cells: Sequence[Cell]) -> Sheet:
 
 
 def wide(cells: Sequence[Cell], layout: Layout) -> pd.DataFrame:
-    """The cells in the paper's layout, with our numbers below the published ones, for programs.
+    """Data frame of cells in the paper's layout, with our numbers below the published ones.
 
     Parameters
     ----------
@@ -162,8 +162,8 @@ def wide(cells: Sequence[Cell], layout: Layout) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row for each printed row and reading: first `PUBLISHED`, then each named reading with runs. Among answers
-        with the same reading only the first is shown.
+        One row for each printed row and reading: first `PUBLISHED`, then each named reading with runs. If several
+        answers have the same reading, only the first is shown.
     """
     rows, columns = layout
     grid: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
@@ -184,7 +184,7 @@ def wide(cells: Sequence[Cell], layout: Layout) -> pd.DataFrame:
 
 
 def show(title: str, evidence: Evidence, number: str) -> None:
-    """Print a paper's table in its layout: one sentence, the sheets, their marks, and what was not run."""
+    """Print a paper's table in its layout: its verdict, the sheets, the meaning of marks, and missing numbers."""
     say(click.style(title, bold=True), verdict(evidence, number))
     for sheet in [*sheets(evidence, number), *sheets(evidence, number, times=True)]:
         say("")
@@ -193,7 +193,7 @@ def show(title: str, evidence: Evidence, number: str) -> None:
 
 
 def verdict(evidence: Evidence, number: str) -> str:
-    """One sentence: the share of a table's numbers that agree as described, among those that were run.
+    """A sentence with the share of a table's numbers that agree as described, among those that were run.
 
     All points of a curve share one verdict, and count once.
     """
@@ -204,7 +204,7 @@ def verdict(evidence: Evidence, number: str) -> str:
             return "No verdict: our runs have fewer replicates than the paper's."
         if {*marks} <= {MISSING}:
             return "No verdict: nothing was run."
-        return "No verdict: run times alone." if {*marks} <= {TIME, MISSING} else "No verdict: nothing to compare."
+        return "No verdict: only run times." if {*marks} <= {TIME, MISSING} else "No verdict: nothing to compare."
     described = sum(cell.by(AS_STATED, evidence.builds_on) == AGREES for cell in counted)
     some = sum(AGREES in cell.verdicts.values() for cell in counted)
     differ = marks.get(DIFFERENT, 0)
@@ -220,16 +220,16 @@ def verdict(evidence: Evidence, number: str) -> str:
 
 
 def _counted(evidence: Evidence, number: str) -> list[Cell]:
-    """A cell of each claim of a table that is evidence."""
+    """One cell for each claim of a table that is evidence."""
     return [claim[0] for claim, mark in evidence.outcomes if claim[0].table == number and mark in COUNTED]
 
 
 def _legend(evidence: Evidence, number: str) -> Iterator[str]:
-    """Sentences of a caption: which numbers are printed and which are ours, and the meaning of each mark."""
+    """Lines that explain which numbers are printed and which are ours, and the meaning of each mark."""
     ran = [cell for cell in evidence.judged(number) if cell.shown is not None]
     if ran:
         marks = dict.fromkeys(cell.mark for cell in ran if cell.mark not in (None, TIME))
-        below = "published, and below it ours ± half of its 95 % interval"
+        below = "our number is below the published one, ± half of its 95 % interval"
         yield " · ".join([below, *(f"{mark.sign} {mark.words}" for mark in marks)])
     if counted := _counted(evidence, number):
         run = {reading for cell in counted for reading in cell.verdicts}
@@ -240,7 +240,7 @@ def _legend(evidence: Evidence, number: str) -> Iterator[str]:
 
 
 def _missing(evidence: Evidence, number: str) -> Iterator[str]:
-    """Number of missing numbers by data set, with the reason if the data are not available."""
+    """Lines with the count of missing numbers by data set, and the reason if the data are not available."""
     counts = not_run(evidence, number)
     unobtainable = experiments.of_paper(evidence.paper).get("unobtainable", {})
     why = {name: unobtainable.get(name) or _to_fetch(name) for name in counts}

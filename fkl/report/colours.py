@@ -25,11 +25,11 @@ METHODS = (
     # appended
     "FDSKL, as stated",
 )  # fmt: skip
-"""Labels of methods. Append new ones, because the position decides the look: neighbours differ in colour and marker."""
+"""Labels of methods. Only append, because the position decides the look: neighbours differ in colour and marker."""
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette, which colour-blind readers can distinguish."""
 ON_DARK = ("#2F95D0", "#EE8442", "#2CB795", "#DF9DC4", "#E69F00", "#8FD0F5", "#FFFFFF")
-"""The same, for a dark background."""
+"""The same palette for a dark background."""
 MARKERS = "osD^vP*X"
 DASHES = ("-", "--", "-.", ":")
 FILLS = ("full", "none", "left")
@@ -39,12 +39,12 @@ GREYS, GREYS_ON_DARK = ("#4D4D4D", "#8C8C8C"), ("#C4C4C4", "#8C8C8C")
 
 
 class Look(NamedTuple):
-    """How a method is drawn.
+    """Colour, marker and dashes with which a method is drawn.
 
     Parameters
     ----------
     colour, marker, dash, fill : str
-        As in matplotlib; dash is the style of its line, fill the fill style of its marker.
+        Values for matplotlib; dash is the style of the line, fill the fill style of the marker.
     """
 
     colour: str
@@ -54,7 +54,7 @@ class Look(NamedTuple):
 
 
 def look_of(method: str) -> Look:
-    """The look of a method, whatever keys are in its name; a method outside fkl gets a look from its name."""
+    """The look of a method, which does not depend on keys in its name; for an unknown method it depends on the name."""
     name = _registered(method)
     number = METHODS.index(name) if name in METHODS else zlib.crc32(name.encode())
     dash = DASHES[number // len(COLOURS) % len(DASHES)]
@@ -63,9 +63,9 @@ def look_of(method: str) -> Look:
 
 
 def looks_of(methods: Iterable[str]) -> dict[str, Look]:
-    """The looks of all methods in a figure, which may show one method with several values of its keys.
+    """The looks of all methods in a figure, which may show the same method with several values of its keys.
 
-    These share colour and marker. Dashes and fill styles distinguish them, in the order of their names.
+    Such variants share colour and marker. Dashes and fill styles distinguish them, in the order of their names.
     """
     methods = list(dict.fromkeys(methods))
     looks = {}
@@ -79,7 +79,7 @@ def looks_of(methods: Iterable[str]) -> dict[str, Look]:
 
 
 def colour_of(number: int) -> str:
-    """One of the colours, by number."""
+    """A colour of the palette, by number."""
     return (ON_DARK if is_dark() else COLOURS)[number % len(COLOURS)]
 
 
@@ -95,6 +95,6 @@ def is_dark() -> bool:
 
 
 def _registered(method: str) -> str:
-    """The longest known name at the beginning of a method's name; if there is none, its own up to its keys."""
+    """The longest known name at the beginning of a method's name; for an unknown method, its name without keys."""
     known = [name for name in METHODS if method == name or method.startswith((f"{name},", f"{name} ("))]
     return max(known, key=len, default=re.split(r", | \(", method)[0])

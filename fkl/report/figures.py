@@ -1,4 +1,4 @@
-"""Figures: means over replicates with a band, on a screen, or for a paper."""
+"""Figures: means over replicates with a band, for a screen or for a paper."""
 
 import math
 import textwrap
@@ -46,33 +46,33 @@ STYLES: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 STYLES["column"] = STYLES["paper"] | {"figure.figsize": (COLUMN_WIDTH, 2.0)}
-"""On a screen; for a page of a paper, where one panel is as wide as a column; or for a column, panel below panel. The
-caption of a paper's figure is in a separate file."""
+"""For a screen; for a page of a paper, where a single panel is as wide as a column; or for a column, with panels below
+each other. The caption of a paper's figure is in a separate file."""
 DOTS = {"screen": 150, "paper": 300}
 """Dots per inch of a PNG."""
 MOST_POINTS = 2000
-"""Maximum number of points of a curve, more than the pixels of a panel; with more rounds this many are drawn, evenly
-spread, including the last."""
+"""Maximum number of points of a curve, more than a panel has pixels; of more rounds, this many are drawn, evenly spread
+and including the last."""
 LOW, HIGH = 0.1, 0.9
-"""Quantiles of the replicates at the ends of a band."""
+"""Quantiles of the replicates that bound a band."""
 SPREAD = f"mean, and from {LOW:.0%} to {HIGH:.0%} of".replace("%", " %") + " {} replicates"
 MOST_IN_BAND = 1000
-"""Maximum number of replicates in a run's band, the first ones."""
+"""Maximum number of replicates in a run's band; the first ones are used."""
 MOST_DECADES = 3
-"""Maximum decades of a logarithmic axis with plain numbers as ticks; a longer one has powers of ten."""
+"""Maximum decades of a logarithmic axis with plain numbers as ticks; longer axes have powers of ten."""
 STEPS: tuple[tuple[float, ...], ...] = ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5, 7), (1, 1.5, 2, 3, 4, 5, 6, 7, 8, 9))
 """Ticks per decade of a logarithmic axis: the first option with enough ticks."""
 ENOUGH_TICKS, MOST_TICKS = 3, 8
 PLAIN = 1e-2, 1e5
 """Range of plain numbers on ticks; others have a common power of ten, at the end of the axis."""
 PUBLISHED = ", published"
-"""End of the label of a paper's printed values, which are crosses."""
+"""End of the label of a paper's printed values, which are drawn as crosses."""
 LONGEST_LABEL = 48
 """Maximum length of a line in a legend."""
 LETTERS_AN_INCH = 12
-"""Approximate number of entries of a legend on a screen; with more they are smaller."""
+"""Approximate number of letters per inch of a legend, with letters of 10 points."""
 LETTERS_HIGH = 26
-"""Maximum length of a y label, in one line next to a panel for a paper."""
+"""Maximum length of a line of a y label, next to a panel for a paper."""
 LETTER = 0.68
 """Width of a title's letter, over its height, with a margin."""
 INCHES_A_HANDLE = 0.6
@@ -81,7 +81,7 @@ INCHES_A_HANDLE = 0.6
 
 @contextmanager
 def styled(style: str = "screen", dark: bool = False) -> Iterator[None]:
-    """Draw figures for a screen or for a paper, and perhaps on a dark background."""
+    """Draw figures in this block for a screen or for a paper, with a dark background if wanted."""
     with matplotlib.rc_context(STYLES[style] | (DARK if dark else {})):  # type: ignore[arg-type]  # of its own names
         yield
 
@@ -106,9 +106,9 @@ def draw_run(
     Parameters
     ----------
     tables, folder : Path
-        Folders with the run's rounds.csv, and for the files.
+        Folder with the run's rounds.csv, and folder for the figures.
     curves : Curves
-        Mean of every round.
+        Means over replicates in every round.
     summary : DataFrame
         The last round of every replicate.
     method : str
@@ -117,7 +117,7 @@ def draw_run(
     panels : mapping of str to Panel
         Panels to draw, by file name.
     pdf : bool
-        Whether each is also written as PDF, which takes as long as the PNG.
+        Whether each figure is also written as PDF, which takes as long as the PNG.
     """
     look, baselines = look_of(method), {name: words for of in CONSTANTS.values() for name, words in of.items()}
     for name, panel in panels.items():
@@ -180,7 +180,7 @@ def _bands(folder: Path, columns: Sequence[str], curves: "Curves") -> dict[str, 
 
 
 def _seen(points: int) -> NDArray[np.int64]:
-    """Indices of the drawn points among this many of a curve."""
+    """Indices of the points of a curve that are drawn."""
     return np.unique(np.linspace(0, points - 1, min(points, MOST_POINTS)).astype(np.int64))
 
 
@@ -193,10 +193,10 @@ def save(folder: Path, name: str, figure: Figure, replicates: int, pdf: bool = T
 def against_nominal(
     axes: Axes, summary: pd.DataFrame, panel: "Panel", nominal: Mapping[str, float], look: Look | None = None
 ) -> None:
-    """Final shares against nominal ones: mean and spread over replicates, and the diagonal."""
+    """Draw final shares against nominal shares, with mean and spread over replicates, and the diagonal."""
     shares = summary[list(nominal)]
     x, mean, ends = list(nominal.values()), shares.mean(), shares.quantile([LOW, HIGH])
-    axes.plot([0, 1], [0, 1], DASHES[1], color=baseline_colour(0), linewidth=1, label="as many as there should be")
+    axes.plot([0, 1], [0, 1], DASHES[1], color=baseline_colour(0), linewidth=1, label="nominal share")
     words, colour = next(iter(panel.curves.values())), shade(0)[0] if look is None else look.colour
     error = np.maximum([mean - ends.loc[LOW], ends.loc[HIGH] - mean], 0)
     axes.errorbar(x, mean, error, fmt="o-", color=colour, capsize=3, label=words)
@@ -233,7 +233,7 @@ def shade(number: int) -> tuple[str, str]:
 
 
 def band(axes: Axes, rounds: pd.DataFrame, column: str, label: str, look: Look | tuple[str, str]) -> None:
-    """Mean over replicates against the round, with a band."""
+    """Draw the mean over replicates against the round, with a band."""
     every = np.sort(rounds["round"].unique())
     by_round = rounds[rounds["round"].isin(every[_seen(len(every))])].groupby("round")[column]
     over(axes, by_round, label, look)
@@ -241,7 +241,7 @@ def band(axes: Axes, rounds: pd.DataFrame, column: str, label: str, look: Look |
 
 
 def over(axes: Axes, grouped: Any, label: str, look: Look | tuple[str, str], x: Array | None = None) -> None:
-    """Mean of each group of replicates with a band from quantile to quantile, over the groups' keys or over `x`."""
+    """Draw the mean of each group of replicates, with a band between quantiles, over the groups' keys or over `x`."""
     mean = grouped.mean()
     ends = (grouped.quantile(LOW).to_numpy(), grouped.quantile(HIGH).to_numpy()) if grouped.size().max() > 1 else None
     at = mean.index.to_numpy() if x is None else x
@@ -251,27 +251,27 @@ def over(axes: Axes, grouped: Any, label: str, look: Look | tuple[str, str], x: 
 def curve(
     axes: Axes, x: NDArray[Any], mean: Array, ends: tuple[Array, Array] | None, label: str, look: Look | tuple[str, str]
 ) -> None:
-    """A curve, with a band if there is one; a method's curve has some markers."""
+    """Draw a curve, with a band if its ends are given; a method's curve has some markers."""
     seen = _seen(len(x))
     colour, dash = (look.colour, look.dash) if isinstance(look, Look) else look
     marked: dict[str, Any] = {}
     if isinstance(look, Look):
         marked = {"marker": look.marker, "fillstyle": look.fill, "markevery": 1 if len(seen) < 12 else 0.18}
-        marked["clip_on"] = False  # a marker at the end is complete
+        marked["clip_on"] = False  # so a marker at the end is complete
     axes.plot(x[seen], mean[seen], dash, color=colour, linewidth=_line_width(), label=label, markersize=4, **marked)
     if ends is not None:
         axes.fill_between(x[seen], ends[0][seen], ends[1][seen], color=colour, alpha=0.2, linewidth=0)
 
 
 def sweep(axes: Axes, values: "Mapping[float, pd.Series[float]]", label: str, look: Look) -> None:
-    """One point per run over the key in which runs differ: mean of its replicates, joined by a line, with a band."""
+    """Draw one point per run, the mean of its replicates, over the key in which runs differ, with a line and a band."""
     x = sorted(values)
     ends = tuple(np.array([values[at].quantile(one) for at in x]) for one in (LOW, HIGH))
     curve(axes, np.array(x), np.array([values[at].mean() for at in x]), (ends[0], ends[1]), label, look)
 
 
 def crosses(axes: Axes, points: Sequence[tuple[float, float]], label: str, look: Look) -> None:
-    """A paper's printed values."""
+    """Draw a paper's printed values as crosses."""
     if points:
         size = 1.6 * matplotlib.rcParams["lines.markersize"]
         marked: dict[str, Any] = {"markersize": size, "label": f"{label}{PUBLISHED}", "clip_on": False, "zorder": 4}
@@ -279,21 +279,21 @@ def crosses(axes: Axes, points: Sequence[tuple[float, float]], label: str, look:
 
 
 def spread(values: "pd.Series[float] | Array") -> tuple[float, NDArray[np.float64]]:
-    """Mean of some replicates, and the distances of the quantiles below and above it, as for `errorbar`."""
+    """Mean over replicates, and its distances from the lower and the upper quantile, as `errorbar` needs them."""
     array = np.asarray(values, np.float64)
     low, high = np.quantile(array, (LOW, HIGH))
     return float(array.mean()), np.maximum([[array.mean() - low], [high - array.mean()]], 0)
 
 
 def baseline(axes: Axes, value: float, words: str, number: int) -> None:
-    """A dashed grey line at the error of a baseline without learning."""
+    """Draw a dashed grey line at the error of a baseline without learning."""
     short = words.removeprefix("the ").removeprefix("each client's ")
     colour = baseline_colour(number)
     axes.axhline(value, color=colour, linestyle=DASHES[1], linewidth=1, label=short, zorder=0)
 
 
 def points(axes: Axes, values: "pd.Series[float]", label: str, place: int, colour: str) -> None:
-    """Values of a single round, one point per replicate next to their mean and quantiles."""
+    """Draw the values of a single round, one point per replicate, next to their mean and quantiles."""
     axes.plot([place] * len(values), values, "o", color=colour, alpha=0.3)
     mean, ends = spread(values)
     axes.errorbar([place + 0.2], [mean], ends, fmt="o", color=colour, label=label)
@@ -302,19 +302,19 @@ def points(axes: Axes, values: "pd.Series[float]", label: str, place: int, colou
 
 
 def rendered(figure: Figure, replicates: int | str, claim: str = "", pdf: bool = True) -> dict[str, bytes]:
-    """A figure as PNG and PDF, by suffix, with a legend and a note about line and band below its panels.
+    """A figure as PNG and PDF, by suffix, with a legend and a note about lines and bands below its panels.
 
-    For a paper there is also a .txt with the rest of the caption.
+    For a paper, it also has a .txt with the caption.
 
-    A figure that cannot be drawn is reported as missing, and the result is empty, because its data are worth keeping.
+    If a figure cannot be drawn, the result is empty, with a warning instead of an error, so its data are not lost.
 
     Parameters
     ----------
     figure : Figure
     replicates : int or str
-        Number of replicates in the mean and the band, or a description of other content.
+        Number of replicates in mean and band, or a note about other content.
     claim : str
-        A paper's claim about its figure, and our result, if the figure has no published values.
+        A paper's claim about its figure and our result, if the figure has no published values.
     pdf : bool
         Whether to make the PDF.
     """
@@ -353,17 +353,17 @@ def rendered(figure: Figure, replicates: int | str, claim: str = "", pdf: bool =
     try:
         if (layout := figure.get_layout_engine()) is not None:
             layout.execute(figure)
-            figure.set_layout_engine(None)  # computing it twice more would take longer than drawing
-        with matplotlib.rc_context({"pdf.fonttype": 42}):  # TrueType; many venues refuse type 3
+            figure.set_layout_engine(None)  # computing it twice again would take longer than drawing
+        with matplotlib.rc_context({"pdf.fonttype": 42}):  # TrueType fonts, because many venues refuse type 3
             figure.savefig(png, format="png", dpi=DOTS["paper" if is_for_paper() else "screen"])
             if pdf:
                 figure.savefig(vector := BytesIO(), format="pdf", metadata={"CreationDate": None})
                 made[".pdf"] = vector.getvalue()
     except OSError:
         raise
-    except Exception as error:  # of a font, a size, a number: matplotlib has many
+    except Exception as error:  # about a font, a size, a number: matplotlib raises many kinds
         names = ", ".join(filter(None, (axes.get_title() for axes in figure.axes)))
-        warning(f"no figure of {in_one_line(names)}: {type(error).__name__}: {in_one_line(error)}")
+        warning(f"the figure of {in_one_line(names)} cannot be drawn: {type(error).__name__}: {in_one_line(error)}")
         return {}
     return {".png": png.getvalue(), **made, **texts}
 
@@ -384,7 +384,7 @@ def _wrap_titles(figure: Figure) -> None:
 
 
 def _caption(figure: Figure, told: str) -> str:
-    """Notes for readers of a paper's figure, in sentences."""
+    """Caption of a paper's figure, in sentences."""
     titles = [title for axes in figure.axes if (title := " ".join(axes.get_title().split()))]
     shown = {axes.get_ylabel(): axes.get_xlabel() for axes in figure.axes if axes.get_ylabel()}
     words = [
@@ -424,7 +424,7 @@ def spread_over(replicates: Iterable[int]) -> int | str:
 
 
 def plain_ticks(axes: Axes) -> None:
-    """Ticks of both axes as plain numbers, unless they are words or span too much."""
+    """Show ticks of both axes as plain numbers, unless they are words or span too many decades."""
     for axis in (axes.xaxis, axes.yaxis):
         ours = isinstance(axis.get_major_formatter(), Plain)
         if isinstance(axis.get_major_locator(), FixedLocator):
@@ -441,7 +441,7 @@ def plain_ticks(axes: Axes) -> None:
 
 
 def _ticks(low: float, high: float, most: int) -> FixedLocator | MaxNLocator:
-    """Ticks of a logarithmic axis: powers of ten, as many between them as needed, and none without space for it."""
+    """Ticks of a logarithmic axis: powers of ten, and as many between them as needed, as far as they have space."""
     decades = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
     for steps in STEPS:
         ticks = np.multiply.outer(10.0**decades, steps).ravel()
@@ -452,7 +452,7 @@ def _ticks(low: float, high: float, most: int) -> FixedLocator | MaxNLocator:
 
 
 def _apart(ticks: Array, least: float) -> list[float]:
-    """Ticks whose logarithms differ by more than this, from left to right."""
+    """Those ticks, from left to right, whose logarithms differ by more than this."""
     kept: list[float] = []
     for tick in ticks:
         if not kept or math.log(tick / kept[-1]) > least:
@@ -468,7 +468,7 @@ def _labels_across(axes: Axes) -> int:
 
 
 class Plain(Formatter):
-    """Plain numbers; very small and very large ones have a common power of ten."""
+    """Plain numbers; very small and very large numbers have a common power of ten."""
 
     power = 0
 
@@ -491,7 +491,7 @@ class Bytes(Plain):
     """Amounts of bytes with their unit."""
 
     def set_locs(self, locs: Any) -> None:
-        """There is no common factor."""
+        """Do nothing, because amounts of bytes have no common factor."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
         """One tick."""
@@ -502,7 +502,7 @@ class Bytes(Plain):
 def share_costs(panels: Iterable[Axes], costs: Iterable[float] = ()) -> None:
     """Give panels with a logarithmic cost axis the same ends, to make them comparable.
 
-    If some of the costs are 0, the axis begins with 0, and is broken between 0 and the power of ten below the others.
+    If some costs are 0, the axis begins with 0, and is broken between 0 and the power of ten below the other costs.
     """
     panels = [axes for axes in panels if axes.get_xscale() == "log" and axes.has_data()]
     costs = [*costs]

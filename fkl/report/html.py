@@ -1,4 +1,4 @@
-"""Pages of fkl: their templates, and the pictures that they link."""
+"""Templates of fkl's pages, and the pictures in them."""
 
 import base64
 import os
@@ -14,11 +14,11 @@ from fkl.runs.finished_runs import legible
 from fkl.screen import units
 
 FULL, SMALL = 1500, 300
-"""Largest width in CSS pixels of a figure, and of a run's."""
+"""Maximum width in CSS pixels of a figure, and of a run's figure."""
 PER_CSS_PIXEL = 2
 """Screens of phones have two or three pixels per CSS pixel."""
 MOST_PIXELS = 50_000_000
-"""Ten times the size of the largest figure."""
+"""Maximum size of a picture, ten times that of the largest figure."""
 BEGINNING, END = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"IEND\xaeB`\x82"
 """First and last bytes of a PNG."""
 
@@ -43,7 +43,7 @@ class Picture:
     alt: str
 
     def source(self, page: Path | None) -> str:
-        """Its address for a page in this folder; the whole picture if there is none."""
+        """Its address for a page in this folder; without a folder, the whole picture as a data URL."""
         if page is None:
             return "data:image/png;base64," + base64.b64encode(self.file.read_bytes()).decode()
         return quote(Path(os.path.relpath(self.file, page)).as_posix())
@@ -55,14 +55,14 @@ def picture(file: Path, alt: str, widest: int = FULL) -> Picture:
     Raises
     ------
     fkl.basics.errors.FklError
-        If it is not a whole PNG, or too large to be shown.
+        If it is not a complete PNG, or too large to be shown.
     """
     data = file.read_bytes()
     if not (data.startswith(BEGINNING) and data.endswith(END) and zlib.crc32(data[12:29]) == _number(data[29:33])):
-        raise FklError(f"{file.name}: not a picture that can be shown")
+        raise FklError(f"{file.name}: cannot be shown, because it is not a complete PNG")
     wide, high = _number(data[16:20]), _number(data[20:24])
     if not 0 < wide * high <= MOST_PIXELS:
-        raise FklError(f"{file.name}: not a picture that can be shown ({wide} x {high} pixels)")
+        raise FklError(f"{file.name}: cannot be shown, because it has {wide} x {high} pixels")
     width = min(wide // PER_CSS_PIXEL, widest)
     return Picture(file, width, round(high * width / wide), alt)
 

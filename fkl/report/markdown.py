@@ -9,7 +9,7 @@ from markdown_it.token import Token
 from markupsafe import Markup
 
 IN_SHORT = "In short."
-"""Bold beginning of the paragraph that the summary of the page shows."""
+"""Bold first words of the paragraph that the summary of the page shows."""
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Prose:
     Parameters
     ----------
     html : str
-        Without its first heading.
+        The text without its first heading.
     in_short : str
         The paragraph, as HTML, that begins with `IN_SHORT`; empty if there is none.
     groups : list of Group
@@ -50,7 +50,7 @@ def render(markdown: str, anchor: str, level: int) -> Prose:
     Parameters
     ----------
     markdown : str
-        Its first heading is omitted, the others become headings of `level` and below.
+        Its first heading is omitted; the others become headings of `level` and below.
     anchor : str
         Prefix of the ids of its items.
     level : int
@@ -79,12 +79,12 @@ def inline(markdown: str) -> Markup:
 
 
 def _without_first_heading(tokens: list[Token]) -> list[Token]:
-    """A heading is three tokens: open, content, close."""
+    """Tokens without the first heading, which is three tokens: open, content, close."""
     return tokens[3:] if tokens and tokens[0].type == "heading_open" else tokens
 
 
 def _without_files(children: Sequence[Token]) -> list[Token]:
-    """Links to files become plain text, because these files are not next to the page."""
+    """Turn links to files into plain text, because these files are not next to the page."""
     kept, inside = [], False
     for child in children:
         inside = inside or (child.type == "link_open" and not re.match("https?:|#", str(child.attrGet("href"))))
@@ -95,7 +95,7 @@ def _without_files(children: Sequence[Token]) -> list[Token]:
 
 
 def _move_headings(tokens: list[Token], level: int) -> None:
-    """The highest heading becomes one of `level`."""
+    """Change the levels of headings, so the highest heading gets `level`."""
     headings = [token for token in tokens if token.type in ("heading_open", "heading_close")]
     highest = min((int(token.tag[1]) for token in headings), default=level)
     for token in headings:
@@ -127,7 +127,7 @@ def _bold(token: Token) -> str:
 
 
 def _first_words(token: Token, kind: str) -> str:
-    """Text inside the mark at the beginning of a paragraph, if it is of this kind."""
+    """Text inside the markup at the beginning of a paragraph, if it is of this kind."""
     children = [child for child in token.children or [] if child.type != "text" or child.content]
     if not children or children[0].type != kind:
         return ""

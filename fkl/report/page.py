@@ -1,4 +1,4 @@
-"""One HTML page with everything: reproduced numbers, every table and figure, the differences, the runs."""
+"""An HTML page with all results: reproduced numbers, every table and figure, the differences, the runs."""
 
 import re
 from collections import Counter
@@ -34,7 +34,7 @@ SHOWN = {
     "paper": "paper", "cells": "cells", "as_described": "stated", "by_one_reading": "by one",
     "by_some_reading": "by some", "not": "not", "cannot_tell": "unclear",
 }  # fmt: skip
-"""Columns of the shares in the terminal, with headings for a width of 80; their file has all columns."""
+"""Columns of the shares in a terminal, with headings that fit 80 letters; the file has all columns."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class View:
     ----------
     anchor, number, title : str
     instead : str
-        What to do, in Markdown, if nothing was run for it.
+        What to do, in Markdown, if it has no runs.
     """
 
     anchor: str
@@ -56,13 +56,13 @@ class View:
 
 @dataclass(frozen=True)
 class TableView(View):
-    """A table; without cells if nothing of it is printed.
+    """A table; it has no cells if the paper does not print its numbers.
 
     Parameters
     ----------
     cells : list of Cell
     sheet : Sheet, optional
-        All of it; None if nothing was run.
+        The whole table; None if it has no runs.
     files : tuple of str
     """
 
@@ -94,13 +94,13 @@ class PaperView:
     figures : list of FigureView
     differences : Prose
     variants : dict of str to str
-        Changes of its named variants.
+        Keys that its named variants change.
     tried : dict of str to str
         `experiments.tried`.
     store : Store
-        Place of data files.
+        Folder of data files.
     no_cells : str
-        Why there are no numbers to compare; empty if there are some.
+        Why the paper has no numbers to compare; empty if it has some.
     """
 
     name: str
@@ -126,7 +126,7 @@ class PaperView:
 
     @property
     def sentence(self) -> str:
-        """The result, or why there is nothing to compare, in one sentence of HTML."""
+        """One sentence of HTML with the result, or with the reason why nothing can be compared."""
         return f"No cells to compare: {self.no_cells}" if self.no_cells else self.differences.sentence
 
     def sheets(self, number: str, times: bool = False) -> list[Sheet]:
@@ -155,7 +155,7 @@ class PaperView:
         return found
 
     def tried_at(self, algorithm: str, dataset: str) -> str:
-        """Anchor of attempts for cells that differ: an item of the differences, or all of them."""
+        """Anchor of the attempts on cells that differ: an item of the differences, or their beginning."""
         words = self.tried.get(f"{algorithm} on {dataset}", self.tried.get(algorithm))
         anchors = {words: anchor for group in self.differences.groups for anchor, words in group.items}
         return anchors.get(str(words), f"{self.name}-differences")
@@ -168,7 +168,7 @@ class PaperView:
 
     @property
     def remedies(self) -> dict[str, tuple[list[str], int]]:
-        """What to do for the cells without runs: names of their data sets, and their number."""
+        """Names of data sets, and number of their cells without runs, by what to do about them."""
         found: dict[str, tuple[list[str], int]] = {}
         for source, number in self.not_run:
             here = source.title and not source.missing
@@ -179,12 +179,12 @@ class PaperView:
 
     @property
     def lacks(self) -> bool:
-        """Whether some cells have no runs."""
+        """Whether some cells, tables or figures have no runs."""
         return bool(self.not_run or self.left_out)
 
     @property
     def left_out(self) -> dict[str, list[TableView | FigureView]]:
-        """Tables and figures without runs, by what to do."""
+        """Tables and figures without runs, by what to do about them."""
         found: dict[str, list[TableView | FigureView]] = {}
         views: list[TableView | FigureView] = [*self.tables, *self.figures]
         for view in views:
@@ -196,7 +196,7 @@ class PaperView:
         return [claim for claim, mark in self.evidence.outcomes if mark == outcome]
 
     def _percents(self, claims: list[Claim]) -> list[float]:
-        """Differences of our numbers by the one reading from the printed ones."""
+        """Differences in percent of our numbers, by the one reading, from the printed numbers."""
         builds_on, reading = self.evidence.builds_on, self.evidence.reading
         return [
             100 * (one.ours / cell.number - 1)
@@ -227,24 +227,24 @@ class ComparedView:
 
 
 def write_page(outputs: Path, store: Store, single: bool = False) -> None:
-    """Make all tables and figures again, and the page with them; print its path and the number of agreeing cells.
+    """Make all tables, figures and the page again; print its path and the numbers of agreeing cells.
 
     Parameters
     ----------
     outputs : Path
-        Runs are read below it; tables, figures and report.html are written there, with report/ next to it.
+        Runs are read from it; tables, figures, report.html and report/ are written to it.
     store : Store
-        Place of data files, to find the missing ones.
+        Folder of data files, to find missing files.
     single : bool
         Whether to embed pictures and runs in report.html.
     """
     found = collect(outputs)
     pictures: dict[Path, list[Picture]] = {}
     known = None
-    while known != len(found.broken):  # what one table cannot be made of is in none
+    while known != len(found.broken):  # a run that fails in one table is in none
         known = len(found.broken)
         add_pictures(pictures, found)
-        # only own runs: missing runs of papers do not matter
+        # if all runs are the user's own, the papers' missing runs do not matter
         wanted = not found.runs or any(of_a_paper(run, papers.PAPERS) for run in found.runs)
         views = [_paper(paper, found, outputs, store) for paper in papers.PAPERS] if wanted else []
         total = added_up(views)
@@ -281,7 +281,7 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> None:
         words |= {"source": lambda one: one.source(details)}
         write_text(details / "runs.html", TEMPLATES.get_template("runs.html").render(words))
     if not (outputs / "runs").exists():
-        warning(f"{outputs / 'runs'}: no such folder, so there is no run to show; fkl run makes it")
+        warning(f"{outputs / 'runs'}: no such folder, so the page has no runs; fkl run makes it")
     said = f"{path}: {plural(len(runs), 'run')}, {units.bytes_of(len(page.encode()))}"
     if not single:
         said += f"; details of runs in {details}"
@@ -305,7 +305,7 @@ def added_up(views: list[PaperView]) -> dict[Mark, int]:
 
 
 def _compared(found: Collected, of_papers: bool, outputs: Path) -> list[ComparedView]:
-    """A comparison of the runs with one metric, without the papers' runs if these are shown with published numbers."""
+    """A comparison of the runs for each metric, without the papers' runs if these are shown with published numbers."""
     runs, lost = found.runs, found.lost
     if of_papers:
         runs = [run for run in runs if not of_a_paper(run, papers.PAPERS)]
@@ -333,7 +333,7 @@ def _written(folder: Path, lost: list[DivergedRun], runs: list[FinishedRun]) -> 
 
 
 def _paper(paper: str, found: Collected, outputs: Path, store: Store) -> PaperView:
-    """Make a paper's tables and figures; the runs' tables are released again, because their rounds are large."""
+    """Make a paper's tables and figures; then drop the runs' tables from memory, because their rounds are large."""
     told = papers.declared(paper)
     views = [table_view(paper, number, found) for number in told["tables"]]
     evidence = Evidence(paper, [cell for view in views for cell in view.cells])
@@ -345,7 +345,7 @@ def _paper(paper: str, found: Collected, outputs: Path, store: Store) -> PaperVi
 
 
 def paper_view(paper: str, tables: list[TableView], figures: list[FigureView], store: Store) -> PaperView:
-    """A paper with these tables and figures, and facts from its module and files."""
+    """A paper with these tables and figures, and with facts from its module and files."""
     told, about = papers.declared(paper), str(papers.paper_module(paper).__doc__)
     differences = prose.render(papers.differences(paper), f"{paper}-differences", level=4)
     settled, tried = experiments.variants(paper), experiments.tried(paper)
@@ -354,7 +354,7 @@ def paper_view(paper: str, tables: list[TableView], figures: list[FigureView], s
 
 
 def table_view(paper: str, number: str, found: Collected) -> TableView:
-    """A table without its files, or the reason why there is none."""
+    """A table without its files, or the reason why it cannot be made."""
     anchor, title = f"{paper}-table-{number}", papers.declared(paper)["tables"][number]["title"]
     try:
         made: Table = papers.make_table(paper, number, found)

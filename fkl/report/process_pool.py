@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 Name = TypeVar("Name", bound=Hashable)
 Made = TypeVar("Made")
 _work: dict[Any, Callable[[], Any]] = {}
-"""Work of a copy."""
+"""Functions of a forked copy, by name."""
 
 
 def in_forks(work: Mapping[Name, Callable[[], Made]]) -> dict[Name, Made]:
-    """Results of these functions, by name; one after another if the system has no safe fork, or one processor.
+    """Results of these functions, by name. They run one after another if fork is not safe, or on one processor.
 
-    A fork needs no imports, and no transfer of its input, which for a thousand runs takes longer than a figure.
+    A fork needs neither imports nor a transfer of its input, which takes longer than a figure for a thousand runs.
     """
     processes = min(len(work), len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1)
     if processes < 2:

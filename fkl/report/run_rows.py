@@ -1,4 +1,4 @@
-"""Content of the page about each run, and about the machines, packages and data of all runs."""
+"""Content of the page on each run, and on the machines, packages and data of all runs."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -22,16 +22,16 @@ from fkl.screen.sheet import Sheet
 from fkl.screen.units import with_spread, word
 
 ENVIRONMENT = ("fkl", "commit", "python", "processor", "cores", "machine", "blas", "packages")
-"""Keys that runs from one machine and one installation share."""
+"""Keys that runs share if they are from the same machine and installation."""
 
 NOT_TOLD = ("state", "files")
-"""Keys of a provenance.json that are for programs."""
+"""Keys of a provenance.json that are only for programs."""
 
 WAYS = ("uplink", "downlink", "link")
-"""Directions with bytes; a broadcast is counted on its links."""
+"""Directions whose bytes count; a broadcast is counted on its links."""
 LONGEST_LIST = 8
 LONGEST_ERROR = 2**16
-"""Bytes read from the end of an error.txt."""
+"""Number of bytes that are read from the end of an error.txt."""
 LETTERS_SHOWN = 2000
 
 
@@ -43,7 +43,7 @@ class RunView:
     ----------
     run : FinishedRun
     own : str
-        The keys by which it differs from the other runs of its algorithm and data set.
+        The keys in which it differs from the other runs of its algorithm and data set.
     pictures : list of Picture
         Its figures.
     """
@@ -72,25 +72,25 @@ class RunView:
 
     @property
     def error(self) -> float:
-        """Its mean over replicates."""
+        """Mean of its main error over replicates."""
         return self._mean[self.metric]
 
     @property
     def error_in_words(self) -> str:
-        """Mean and standard deviation over replicates."""
+        """Mean and standard deviation of its main error over replicates."""
         values = self.run.summary[self.metric]
         return with_spread(self.error, float(values.std(ddof=1)) if values.nunique() > 1 else 0.0)
 
     @property
     def baseline(self) -> tuple[str, float] | None:
-        """The best error without learning, with its name; None without a baseline."""
+        """Name and error of its best baseline; None if it has no baseline."""
         there = {name: self._mean[name] for name in CONSTANTS.get(self.metric, ()) if name in self._mean}
         best = min(there, key=there.__getitem__, default=None)
         return None if best is None else (SHORT[best], there[best])
 
     @property
     def mark(self) -> str:
-        """Whether it is better than each baseline."""
+        """Mark for whether it is better than every baseline; empty if it has no baseline."""
         return verdict(self.run.summary).mark if self.baseline is not None else ""
 
     @property
@@ -118,14 +118,14 @@ class RunView:
 
 @dataclass(frozen=True)
 class Environment:
-    """Origin of some runs.
+    """Machine and installation of some runs.
 
     Parameters
     ----------
     facts : list of (str, str)
     runs : int
     first, last : str
-        Days.
+        First and last day of these runs.
     """
 
     facts: list[tuple[str, str]]
@@ -148,17 +148,17 @@ class DataSource:
     def remedy(self) -> str:
         """How to get missing files, in Markdown."""
         if not self.title:
-            return "not a data set that fkl knows by this name, see the differences"
+            return "fkl has no data set with this name, see the differences"
         if not self.missing:
             return "available" if self.files else "needs no file"
         names = in_words([file.name for file in self.missing])
         if any(file.url for file in self.missing):
             return f"`fkl data fetch {self.name}` gets {names}"
-        return f"no address is known that serves {names}; a copy goes to `FKL_DATA` (or `data/`), folder `{self.name}`"
+        return f"no address is known for {names}; put a copy into the folder `{self.name}` of `FKL_DATA` (or `data/`)"
 
 
 def add_pictures(pictures: dict[Path, list[Picture]], found: Collected) -> None:
-    """Add the figures of runs by their folders; a run with an unreadable figure counts as broken."""
+    """Add the figures of runs, by the run's folder; a run with an unreadable figure counts as broken."""
     while new := [run for run in found.runs if run.folder not in pictures]:  # an older run may replace it
         for run in new:
             about = f"{run.algorithm} on {run.dataset}"
@@ -170,7 +170,7 @@ def add_pictures(pictures: dict[Path, list[Picture]], found: Collected) -> None:
 
 
 def run_views(runs: Iterable[FinishedRun], pictures: dict[Path, list[Picture]]) -> list[RunView]:
-    """All runs, by data set and algorithm, with their figures by folder."""
+    """All runs in the order of data set and algorithm, with their figures."""
     found = sorted(runs, key=lambda run: (run.dataset, run.algorithm, run.ended))
     groups = groupby(found, key=lambda run: (run.dataset, run.algorithm))
     return [view for _, group in groups for view in _told_apart(list(group), pictures)]
@@ -187,7 +187,7 @@ def environments(runs: Iterable[FinishedRun]) -> list[Environment]:
 
 
 def data_source(name: str, store: Store) -> DataSource:
-    """Facts about a data set; for an unknown one its name."""
+    """Facts about a data set; only the name of an unknown data set."""
     if name not in registry.names():
         return DataSource(name, "", "", (), ())
     found = registry.dataset(name)
@@ -213,7 +213,7 @@ def _last_line(file: Path) -> str:
 
 
 def in_words(value: object) -> str:
-    """A value of a provenance.json: long lists by their length, dictionaries as pairs."""
+    """A value of a provenance.json as text: long lists as their length, dictionaries as pairs."""
     if isinstance(value, dict):
         return ", ".join(f"{key} {in_words(one)}" for key, one in value.items())
     if isinstance(value, list | tuple):

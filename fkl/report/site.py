@@ -1,4 +1,4 @@
-"""`fkl reproduce --site`: all published cells on a separate page, each with the runs behind our numbers."""
+"""`fkl reproduce --site`: all published cells on a separate page, each with the runs that gave our numbers."""
 
 import shlex
 from collections.abc import Sequence
@@ -25,29 +25,29 @@ PAGE, CELLS = "index.html", "cells.csv"
 
 
 def write_site(folder: Path, names: Sequence[str], outputs: Path, store: Store) -> str:
-    """Write a folder that works with any web server, or without one, and print its content.
+    """Write a folder that works with any web server or without one, and return a line about its content.
 
     Parameters
     ----------
     folder : Path
-        Folder for the page and `CELLS`, the same cells for programs; other files in it are not changed.
+        Folder for the page and for `CELLS`, the same cells for programs; other files in it are not changed.
     names : sequence of str
         Papers; all if empty.
     outputs : Path
-        Runs are read below it, and nothing is written there.
+        Runs are read from it, and nothing is written to it.
     store : Store
-        Place of data files, to find the missing ones.
+        Folder of data files, to find missing files.
     """
     names = [name for name in names or papers.PAPERS if papers.declared(name) and published(name)]
     found = collect(outputs)
     known = None
-    while known != len(found.broken):  # a run that one table cannot use is in none
+    while known != len(found.broken):  # a run that fails in one table is in none
         known = len(found.broken)
         views = [_paper(name, found, store) for name in names]
     found.warn()
     total = added_up(views)
     if {*total} <= {MISSING}:
-        raise FklError(f"--site: no run in {outputs / 'runs'} answers a published cell", help=["first fkl reproduce"])
+        raise FklError(f"--site: no run in {outputs / 'runs'} answers a published cell", help=["run fkl reproduce"])
     flat = [cell for view in views for table in view.tables for cell in view.evidence.judged(table.number)]
     by_digest = {run.digest: run for run in found.runs}
     cited = [by_digest[digest] for digest in dict.fromkeys(digest for cell in flat for digest in _runs(cell))]
@@ -83,7 +83,7 @@ def _paper(name: str, found: Collected, store: Store) -> PaperView:
 
 
 def _runs(cell: Cell) -> list[str]:
-    """Digests of the runs behind our numbers, that by the one reading last."""
+    """Digests of the runs that gave our numbers; the run by the one reading is last."""
     return [*dict.fromkeys(ours.run for ours in (cell.described, cell.by_one) if ours is not None and ours.run)]
 
 

@@ -39,7 +39,7 @@ class Result(FinishedRun):
     config : dict
         Its complete configuration.
     provenance : dict
-        Everything else that decided its numbers: versions, machine, checksums of its files; and its warning, if any.
+        Everything else that decided its numbers (versions, machine, checksums of its files), and any warning.
 
     Attributes
     ----------
@@ -67,14 +67,14 @@ class Result(FinishedRun):
         return {file.stem: file for file in sorted(self.folder.glob("*.png"))}
 
     def plot(self, column: str | None = None, dark: bool = False) -> Picture:
-        """Draw a column over the rounds: the mean of the replicates, and from 10 to 90 % of them.
+        """Draw a column over the rounds: the mean of the replicates, and the band from 10 to 90 % of them.
 
         Parameters
         ----------
         column : str, optional
             A column of rounds.csv; by default the main error, with its baselines.
         dark : bool
-            On a dark background.
+            Whether the background is dark.
 
         Returns
         -------
@@ -114,19 +114,19 @@ class Result(FinishedRun):
 
 
 def run(*words: str, quiet: bool = False, config_dir: str | PathLike[str] | None = None) -> Result:
-    """Do the run of ``fkl run`` with these words, unless it is already finished, and return its results.
+    """Do the run that ``fkl run`` would do with these words, unless it is finished, and return its results.
 
-    Runs of one process are played one after another, even from several threads. Nothing is printed but the progress
-    bar and notes, on stderr; warnings are Python's.
+    Runs in one process are executed one after another, even from several threads. Only the progress bar and notes are
+    printed, to stderr; warnings are Python warnings.
 
     Parameters
     ----------
     *words : str
         As on the command line: ``"algo=pof_mkl"``, ``"kernels.D=50"``, ``"paths.outputs=FOLDER"``.
     quiet : bool
-        No progress bar and no notes.
+        Whether to print no progress bar and no notes.
     config_dir : path, optional
-        Folder with your own choices, as ``--config-dir``. Python must be able to import their modules.
+        Folder with your own choices, like ``--config-dir``. Python must be able to import their modules.
 
     Returns
     -------
@@ -154,7 +154,7 @@ def run(*words: str, quiet: bool = False, config_dir: str | PathLike[str] | None
     for word in words:
         require(isinstance(word, str), "word", word, 'text such as "algo=raker"')
         if word.startswith("-"):
-            raise FklError(f"{in_one_line(word)}: no option here; fkl.run does one run of KEY=VALUE words")
+            raise FklError(f"{in_one_line(word)}: not allowed here; fkl.run accepts only KEY=VALUE words, for one run")
     folders = () if config_dir is None else (Path(config_dir),)
     for folder in folders:
         require(folder.is_dir(), "config_dir", str(config_dir), "a folder that exists")

@@ -1,6 +1,6 @@
-"""One run of `fkl run`: it is played, and shown by a verdict, six lines of numbers, and the place of its files.
+"""One run of `fkl run`, and its output: a verdict, six lines of numbers, and the folder of its files.
 
-Code for playing, drawing and writing is imported after a configuration has been checked.
+Code that executes, draws and writes is imported only after the configuration has been checked.
 """
 
 import shlex
@@ -40,7 +40,7 @@ WHOSE = {
     "test_mse": "the",
     "test_error": "the",
 }
-"""Of whom the baselines of an error are."""
+"""Word before the baselines of an error: whose they are."""
 UNITS = "rmse_in_units"
 BELOW, NOT_BELOW = "✓", "▲"
 LABEL, FIRST = 9, 34
@@ -72,8 +72,8 @@ def run_single(
     ------
     fkl.basics.errors.FklError
     SystemExit
-        With code 1 for an error in the user's own code, after showing its lines; `verbose` also shows those behind an
-        FklError.
+        With code 1 for an error in the user's own code, after its lines are shown; with `verbose`, those that caused an
+        FklError are shown, too.
     """
     run, start = None, time.monotonic()
     try:
@@ -101,7 +101,7 @@ def run_single(
 
 
 def _show_own_lines(error: BaseException) -> bool:
-    """Print the lines of the user's own code that an error comes from, if there are any."""
+    """Print the lines of the user's own code that caused an error, if there are any."""
     lines = own_lines(error)
     if lines:
         print(*traceback.format_list(lines), *traceback.format_exception_only(error), sep="", end="", file=sys.stderr)
@@ -127,7 +127,7 @@ def _show(run: Run, waited: float | None, verbose: bool, quiet: bool, folders: S
 
 
 def unchecked(config: dict[str, Any], words: Sequence[str], folders: Sequence[Path] = ()) -> list[str]:
-    """For a method of the user's own, a line with the command that checks its promises, which a run does not."""
+    """For a user's own method, a line with the command that checks its promises, which a run does not check."""
     if str(config["algo"]["_target_"]).startswith("fkl."):
         return []
     where = [f"--config-dir {shlex.quote(str(folder))}" for folder in folders]
@@ -136,7 +136,7 @@ def unchecked(config: dict[str, Any], words: Sequence[str], folders: Sequence[Pa
 
 
 def objective(run: Run) -> float | None:
-    """Mean over replicates of the column of the finished run's summary that a search minimises."""
+    """The value that a search minimises: the mean over replicates of a column of the finished run's summary."""
     name = run.settings.objective
     if name is None:
         return None
@@ -152,7 +152,7 @@ def write_traceback(error: Exception, folder: Path, config: dict[str, Any], dige
     from fkl.runs.folder import write_failed
 
     if isinstance(error, DivergedError) and error.folder is not None:
-        return error.folder  # this folder has its rows
+        return error.folder  # this folder already has the rows
     try:
         return write_failed(folder, config, "".join(traceback.format_exception(error)), digest)
     except CannotWriteError as full:
@@ -170,7 +170,7 @@ class Verdict(NamedTuple):
 
 
 def verdict(summary: "pd.DataFrame") -> Verdict:
-    """Compare the mean error over replicates with each baseline, starting with the worst result; or judge an audit."""
+    """Compare the mean error over replicates with each of its baselines; or judge an audit."""
     if "epsilon_lower" in summary:
         lower = summary["epsilon_lower"]
         upper = summary.get("epsilon_upper_sums", summary["epsilon_upper"])
@@ -187,7 +187,7 @@ def verdict(summary: "pd.DataFrame") -> Verdict:
             return Verdict(NOT_BELOW, f"not better than {WHOSE[error]} {of}")
         apart = (f"{percent_apart(found, value)} the {SHORT[name]}" for name, value in there.items())
         return Verdict(BELOW, ", ".join(apart))
-    return Verdict(BELOW, "finished; there is no baseline to compare with")
+    return Verdict(BELOW, "finished; it has no baseline to compare with")
 
 
 def other_warnings(provenance: dict[str, Any], summary: "pd.DataFrame") -> list[str]:
@@ -210,7 +210,7 @@ def sizes(provenance: dict[str, Any], config: dict[str, Any]) -> str:
 
 
 def is_own(config: dict[str, Any]) -> bool:
-    """Whether the data are a table of the user's own, with units that the user knows."""
+    """Whether the data are the user's own table, whose units the user knows."""
     return str((config.get("dataset") or {}).get("_target_")) == OWN_TABLE
 
 
@@ -221,7 +221,7 @@ def blocks(
     summary: "pd.DataFrame",
     waited: float | None = None,
 ) -> list[str]:
-    """Lines: the run, and the verdict; numbers by subject; place of the files, and next steps.
+    """Lines with the run and the verdict, numbers by subject, the folder of the files, and next steps.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def blocks(
     provenance, config : dict
     summary : DataFrame
     waited : float, optional
-        Seconds that the user waited for it.
+        Seconds that the user waited for the run.
     """
     mean = summary.mean()
     mark, words = verdict(summary)
@@ -260,7 +260,7 @@ def blocks(
     ])  # fmt: skip
     covered, length = (mean.get(f"conformal_{fact}_90", float("nan")) for fact in ("coverage", "length"))
     if covered == covered:
-        line("intervals", [f"{covered:.1%} of targets in those of 90 %", f"mean length {number(length)}"])
+        line("intervals", [f"{covered:.1%} of targets in 90 % intervals", f"mean length {number(length)}"])
     epsilons = {"epsilon_sample": "of a sample", "epsilon_client": "of a client"}
     line("privacy", [entry for name, words in epsilons.items() for entry in value(name, "epsilon", words)])
     regrets = {"regret_best_kernel": "to the best kernel", "regret_hindsight": "in hindsight"}
@@ -287,7 +287,7 @@ def blocks(
 def all_columns(summary: "pd.DataFrame", timing: tuple[str, ...]) -> str:
     """Mean and standard deviation over replicates; times have no deviation, because replicates run together."""
     figures = summary.drop(columns="replicate")
-    varies = (figures.nunique() != 1) | (len(figures) == 1)  # std of equal numbers may exceed 0
+    varies = (figures.nunique() != 1) | (len(figures) == 1)  # std of equal numbers can exceed 0
     deviation = figures.std(ddof=1).where(varies, 0.0).drop(list(timing))
     import pandas as pd
 

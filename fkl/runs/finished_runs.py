@@ -1,4 +1,4 @@
-"""Finished runs of an outputs folder, and errors of those that have changed since they were written."""
+"""Finished runs of an outputs folder, and errors about runs that have changed since they were written."""
 
 import json
 import os
@@ -27,7 +27,7 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the compiled loader, i
 
 CONFIG_FILE = "config.yaml"
 FILES = {CONFIG_FILE, "rounds.csv", "clients.csv", "summary.csv"}
-"""Files of every run, without its figures."""
+"""Files that every run has, in addition to its figures."""
 
 PROVENANCE: dict[str, type] = {
     "digest": str, "dataset": str, "algorithm": str, "rounds": int, "clients": int, "features": int,
@@ -48,12 +48,12 @@ LONGEST_HEADER = 2**16
 MOST_NAMED = 5
 
 UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
-"""Control characters, marks that reverse the direction of text, and code points that are impossible in text files."""
+"""Control characters, marks that reverse the direction of text, and code points that text files cannot contain."""
 
 
 @dataclass(frozen=True)
 class EndedRun:
-    """One run that ended: `FinishedRun`, or `DivergedRun`, which has no complete replicate.
+    """A run that ended: a `FinishedRun`, or a `DivergedRun`, which has no complete replicate.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class EndedRun:
 
     @property
     def digest(self) -> str:
-        """Hash of everything that decides its numbers; its folder has this name."""
+        """Hash of everything that decides its numbers; its folder's name ends with it."""
         return str(self.provenance["digest"])
 
     @property
@@ -101,12 +101,12 @@ class EndedRun:
 
     @cached_property
     def cell(self) -> str:
-        """The same for all seeds and numbers of replicates: runs of one cell and of one source may be pooled."""
+        """Digest without seed and number of replicates; runs with the same cell and source may be pooled."""
         return identity(self.config, ("seed", "replicates"))
 
     @property
     def source(self) -> tuple[str, str]:
-        """Hashes of the code that played it, fkl's and the user's own, and of its data."""
+        """Hashes of the code that executed it, fkl's and the user's, and of its data."""
         return str(self.provenance.get("code")), str(self.provenance.get("data"))
 
     @property
@@ -198,7 +198,7 @@ class Collected:
 
     @property
     def of_other_code(self) -> list[EndedRun]:
-        """Runs whose seed the newest code, or data, of their cell has not run: they are omitted."""
+        """Runs with a seed that was not repeated with the newest code or data of their cell: they are omitted."""
         newest = {run.decisive: run for run in (*self.diverged, *self.whole)}
         sources = self._sources()
         return [run for run in newest.values() if run.source != sources.get(run.cell, run.source)]
@@ -212,11 +212,11 @@ class Collected:
 
     @property
     def older(self) -> int:
-        """Number of complete runs with the configuration of a newer one."""
+        """Number of complete runs with the same configuration as a newer run."""
         return len(self.whole) - len({run.decisive for run in self.whole})
 
     def add(self, folder: Path, only: Collection[str] | None = None) -> None:
-        """Read a folder: a complete, a diverged or a broken run; other failures are omitted.
+        """Read a folder and add its run as complete, diverged or broken; other failed runs are omitted.
 
         Parameters
         ----------
@@ -234,24 +234,24 @@ class Collected:
                 self.broken[folder] = str(error)
 
     def leave_out(self, run: FinishedRun, reason: str) -> None:
-        """Add a run to the broken ones."""
+        """Move a run to the broken runs, with the reason."""
         self.whole = [other for other in self.whole if other is not run]
         self.broken[run.folder] = reason
 
     def warn(self) -> None:
-        """Name the broken runs, and those of other code, if there are any, each in one line on stderr."""
+        """Print one line on stderr about broken runs, and one about runs of other code, if there are any."""
         if others := [run.folder.name for run in self.of_other_code]:
             more = f" and {len(others) - MOST_NAMED} more" * (len(others) > MOST_NAMED)
             warning(
-                "omitted, because newer runs of the same configuration are of other code or data: "
-                f"{', '.join(others[:MOST_NAMED])}{more}; give their commands again to run these seeds, too"
+                "omitted, because newer runs of the same configuration have other code or data: "
+                f"{', '.join(others[:MOST_NAMED])}{more}; repeat their commands to run these seeds, too"
             )
         if not self.broken:
             return
         named = [f"{folder}: {reason}" for folder, reason in [*self.broken.items()][:MOST_NAMED]]
         named += [f"{len(self.broken) - MOST_NAMED} more"] * (len(self.broken) > MOST_NAMED)
         words = "; ".join(" ".join(legible(one).split()) for one in named)
-        warning(f"broken runs omitted, run the same command again to repair one: {words}")
+        warning(f"broken runs omitted; to repair one, run its command again: {words}")
 
 
 def collect(outputs: Path) -> Collected:
@@ -260,7 +260,7 @@ def collect(outputs: Path) -> Collected:
     Raises
     ------
     fkl.basics.errors.FklError
-        If that is not a readable folder; if it does not exist, nothing has run yet.
+        If that is not a readable folder. A folder that does not exist has no runs yet.
     """
     found = Collected()
     for kind in ("runs", "failed"):
@@ -271,7 +271,7 @@ def collect(outputs: Path) -> Collected:
 
 
 def entries(folder: Path) -> list[Path]:
-    """Entries of a folder that are not hidden; several links to one target count once."""
+    """Entries of a folder that are not hidden; several links to the same target count once."""
     try:
         paths = [path for path in folder.iterdir() if not path.name.startswith(".")]
     except FileNotFoundError:
@@ -285,7 +285,7 @@ def entries(folder: Path) -> list[Path]:
 
 
 def legible(words: str) -> str:
-    """Text with a replacement character for each one in `UNSEEN`."""
+    """Text with a replacement character for each character in `UNSEEN`."""
     return UNSEEN.sub("\ufffd", words)
 
 
@@ -301,7 +301,7 @@ def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
     Raises
     ------
     fkl.basics.errors.FklError
-        Describes the error.
+        The message says why the run cannot be used.
     """
     try:
         if not folder.is_dir():
@@ -326,7 +326,7 @@ def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
         # One row of numbers per replicate, and the columns of the rounds
         summary = run.summary
         if "replicate" not in summary or [*summary["replicate"]] != [*range(run.replicates)]:
-            raise FklError(f"has not one row for each of the {run.replicates} replicates")
+            raise FklError(f"must have one row for each of the {run.replicates} replicates")
         words = [*summary.select_dtypes(exclude=["number", "bool"])]
         require(not words, "columns", ", ".join(words), "numbers")
         endless = summary.columns[np.isinf(summary.to_numpy(np.float64)).any(axis=0)].tolist()
@@ -340,7 +340,7 @@ def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
 
 
 def read_diverged(folder: Path) -> DivergedRun | None:
-    """Read the files of a diverged run; None if a folder has something else, or is incomplete."""
+    """Read the files of a diverged run; None if the folder has anything else, or is incomplete."""
     told = provenance(folder)
     if told.get("state") != FAILED or told.get(DIVERGED) is not True:
         return None
@@ -356,7 +356,7 @@ def read_diverged(folder: Path) -> DivergedRun | None:
 
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
-    """Name the file that an error is about."""
+    """Put the file's name before any error that this block raises."""
     try:
         yield
     except FklError as error:
@@ -366,9 +366,10 @@ def _reading(name: str) -> Iterator[None]:
 
 
 def _read_configuration(file: Path) -> Any:
-    """Content of a file, if `yaml.safe_dump` may have written it as a configuration.
+    """Content of a file that `yaml.safe_dump` may have written as a configuration.
 
-    Aliases can expand a few lines without limit, and nested brackets can crash the compiled parser and the process.
+    Other files are refused: aliases can expand a few lines without limit, and nested brackets can crash the compiled
+    parser and the process.
     """
     size = file.stat().st_size
     require(size <= LARGEST_CONFIG, "size", size, f"at most {LARGEST_CONFIG} bytes")
@@ -386,7 +387,7 @@ def _require_shallow(text: str, loader: Any) -> None:
     for event in yaml.parse(text, loader):
         levels += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if levels > DEEPEST or isinstance(event, yaml.AliasEvent):
-            raise FklError("is nested without end, or has aliases")
+            raise FklError("is nested too deeply, or has aliases")
 
 
 def _require_types(values: Any, types: dict[str, type]) -> None:

@@ -61,7 +61,7 @@ PACKAGES = (
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Be the only process that works on a run's folder; wait, with a message, while another process does.
+    """Be the only process that works on a run's folder; if another process does, print a message and wait.
 
     Parent folders that are created for this, and stay empty, are removed again.
     """
@@ -73,7 +73,7 @@ def locked(folder: Path) -> Iterator[None]:
             try:
                 lock.acquire(blocking=False)
             except Timeout:
-                note(f"{folder}: another process is using it; waiting until that ends")
+                note(f"{folder}: another process is using it; waiting until it ends")
                 lock.acquire()
         try:
             yield
@@ -85,7 +85,7 @@ def release(lock: BaseFileLock) -> None:
     """Release a lock, and delete its file, unless someone else has written into it."""
     file = Path(lock.lock_file)
     with suppress(OSError):
-        if file.stat().st_size == 0:  # while it is held: a waiting process notices, and makes another
+        if file.stat().st_size == 0:  # while the lock is held; a waiting process notices this and makes another file
             file.unlink()
     lock.release()
 
@@ -122,16 +122,16 @@ def finished(run: Run) -> bool:
         _resolve_links(folder) != Path.cwd(),
         "out",
         given,
-        "a folder other than the current one, which is replaced whole",
+        "a folder other than the current one, because it is replaced completely",
     )
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return False
-    require(_is_mine(run), "out", given, "a new or empty folder, or one with this same run")
+    require(_is_mine(run), "out", given, "a new or empty folder, or a folder with this same run")
     return damage(folder) is None
 
 
 def _is_mine(run: Run) -> bool:
-    """Whether the folder in a run's place is this run, damaged or not, by the digest in its usual name."""
+    """Whether the folder at a run's path is this run, damaged or not, according to its digest."""
     digest = provenance(run.folder).get("digest")
     return run.folder.is_dir() and (run.settings.out is None or digest == run.digest)
 
@@ -150,7 +150,7 @@ def damage(folder: Path, only: Collection[str] | None = None) -> str | None:
     if "digest" in told and not {"state", "files"} & {*told}:
         return "made by an older version of fkl: no checksums"
     if told.get("state") != FINISHED or not isinstance(files, dict):
-        return f"{LAST_FILE} is missing, damaged or not of a finished run"
+        return f"{LAST_FILE} is missing or damaged, or the run is not finished"
     for name, digest in files.items():
         if only is not None and name not in only:
             continue
@@ -181,7 +181,7 @@ def read_summary(folder: Path) -> pd.DataFrame:
 
 @contextmanager
 def workspace(run: Run) -> Iterator[Path]:
-    """The folder in which a run is made; `finish` moves it to its place. The caller must hold the lock, see `locked`.
+    """The folder in which a run is made; `complete` moves it to its place. The caller must hold the lock, see `locked`.
 
     Files of another process that was killed are reused. The folder remains if it has a checkpoint from which the run
     can resume: after an interruption, at a cluster's time limit, or with a full disk.
@@ -192,7 +192,7 @@ def workspace(run: Run) -> Iterator[Path]:
         told = provenance(folder)
         marked = told.get("state") in (UNDER_WAY, FINISHED) and isinstance(told.get("digest"), str)
         usable = marked or _is_begun(folder)
-    require(usable, "out", run.folder, f"a folder without a {folder.name} that is not fkl's next to it")
+    require(usable, "out", run.folder, f"a folder without a {folder.name} next to it that fkl did not make")
     with writing(run.folder):
         folder.mkdir(exist_ok=True)
         for left_behind in filter(is_temporary, folder.iterdir()):
@@ -269,13 +269,13 @@ def _move_to_place(folder: Path, run: Run) -> None:
     (folder / CHECKPOINT).unlink(missing_ok=True)
     place = _resolve_links(run.folder)
     if place.exists() and any(place.iterdir()):
-        if damage(place) is None and _is_mine(run):  # by a process on a file system without locks
+        if damage(place) is None and _is_mine(run):  # made by another process, on a file system without locks
             shutil.rmtree(folder)
             return
         if not _is_mine(run):
-            raise CannotWriteError(f"{run.folder}: holds something that was not there when the run began")
+            raise CannotWriteError(f"{run.folder}: has files that did not exist when the run began")
         aside = next(one for one in _numbered(run.broken_folder) if not one.exists())
-        note(f"{run.folder}: {damage(place)}; moved to {aside}, and made again")
+        note(f"{run.folder}: {damage(place)}; moved to {aside}, and the run is made again")
         aside.parent.mkdir(parents=True, exist_ok=True)
         place.rename(aside)
     folder.replace(place)
@@ -295,7 +295,7 @@ def write_failed(
     rounds: Path | None = None,
     notes: dict[str, Any] | None = None,
 ) -> Path:
-    """Write the files of a failed run, and return their folder: configuration, error, and the valid rows.
+    """Write the files of a failed run (configuration, error and valid rows), and return their folder.
 
     Parameters
     ----------
@@ -323,7 +323,7 @@ def write_failed(
 
 
 def _is_begun(folder: Path) -> bool:
-    """Whether a folder is not there, or has only what a process leaves that was killed before it marked the folder."""
+    """Whether a folder does not exist, or has only files of a process that was killed before it marked the folder."""
     return not folder.exists() or (folder.is_dir() and all(map(is_temporary, folder.iterdir())))
 
 
@@ -346,8 +346,8 @@ def _resolve_links(folder: Path) -> Path:
     """Target of links; a cyclic link is refused."""
     place = Path(os.path.realpath(folder))
     for one in (place, *place.parents):
-        if one.is_symlink():  # nothing else is left of it
-            raise FklError(f"{one}: cannot be written (a link that leads back to itself)")
+        if one.is_symlink():  # realpath leaves only cyclic links
+            raise FklError(f"{one}: cannot be written (it is a link to itself)")
     return place
 
 

@@ -23,12 +23,12 @@ from fkl.screen.units import bytes_of, number, seconds
 from fkl.wire.channel import ON_WIRES
 
 ROUNDS = 5
-"""Rounds that are played with one replicate; the first may include setup, and is slower."""
+"""Rounds that are executed with one replicate; the first may include setup and is then slower."""
 ENOUGH_S = 2.0
 OF_A_CELL, OF_PICTURES = 9, 250_000
 """Bytes on disk: average of a CSV cell, and a run's pictures."""
 OF_AN_ANGLE = 6
-"""Operations in addition to the projection: a sine, a cosine, and a multiplication and addition for each."""
+"""Operations per angle in addition to the projection: a sine, a cosine, and a multiplication and addition for each."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Sample:
     start, round : float
         Seconds before the first round, and of the fastest round.
     rounds : int
-        Number of rounds played.
+        Number of these rounds.
     messages, size, angles : int
         Messages and bytes sent in these rounds, and number of angles with computed sine and cosine.
     """
@@ -65,7 +65,7 @@ class Counting:
             return found
 
         def counted(x: Any, *given: Any, **named: Any) -> Any:
-            """Count requested angles for every sample; in an update only for entries that are not 0."""
+            """Count the requested angles of every sample; in an update, only of nonzero entries."""
             every = self._bank.replicates * len(x) * self._bank.kernels
             asked = np.count_nonzero(given[0]) if name == "accumulate" else every
             self.angles += int(asked * self._bank.rho.shape[-1])
@@ -86,9 +86,9 @@ class Forecast:
     seconds : float
         Seconds of all replicates on this engine.
     remark : str
-        Follows the seconds in a sentence.
+        Text that follows the seconds.
     replicates, together : int
-        Number of replicates, and how many run at once.
+        Number of replicates, and number that run at once.
     memory : int
         Peak bytes of a replicate without the data.
     messages, sent, angles, operations : float
@@ -124,7 +124,7 @@ class Forecast:
         rows = {
             "size": self.size,
             "time": f"about {seconds(self.seconds)} with engine={self.engine}{self.remark}",
-            "memory": f"{bytes_of(self.memory)} a replicate at most, besides the data; {self.together} at once",
+            "memory": f"at most {bytes_of(self.memory)} per replicate, without the data; {self.together} at once",
             "disk": f"about {bytes_of(self.disk)}",
             "sent": f"{_amount(self.messages)} messages, {bytes_of(self.sent)}",
             "features": f"{_amount(self.operations)} operations for {_amount(self.angles)} cosines and sines",
@@ -144,7 +144,7 @@ def forecast(run: Run) -> Forecast:
     Raises
     ------
     fkl.basics.errors.FklError
-        For everything that the run itself would refuse.
+        The same errors as those of the run itself.
     """
     said, samples, peaks = StringIO(), list[Sample](), list[int]()
 
@@ -202,7 +202,7 @@ def _amount(value: float) -> str:
 
 
 def first_rounds(experiment: Experiment, threads: int | None) -> Sample:
-    """Play a few rounds with one replicate, limited by `ROUNDS` and `ENOUGH_S`, but two if possible."""
+    """Execute a few rounds with one replicate, at most `ROUNDS` and `ENOUGH_S` seconds, but two rounds if possible."""
     with at_most(threads), np.errstate(all="ignore"):
         world, ledger = make_world(experiment, (0,))
         bank = None

@@ -1,4 +1,4 @@
-"""Loggers that follow a run: their interface, those that write files, and how they are called at little cost."""
+"""Loggers that follow a run: their interface, loggers that write files, and code that calls them at little cost."""
 
 import json
 import math
@@ -30,7 +30,7 @@ from fkl.screen.messages import warning
 
 
 class Logger(Protocol):
-    """Logs a run: a dataclass whose fields are the keys of its node.
+    """Interface of a logger: a dataclass whose fields are the keys of its node.
 
     An exception in a logger is reported in one line and does not stop the run; this logger is not called again. A
     `CannotWriteError` of `fkl.basics.files.writing` ends the run, which resumes from its checkpoint when it is started
@@ -42,7 +42,7 @@ class Logger(Protocol):
         ...
 
     def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
-        """Round t has ended: columns of rounds.csv, as means over the replicates that run together.
+        """Round t has ended; metrics are columns of rounds.csv, as means over the replicates that run together.
 
         Empty columns are omitted. The rounds of a group of replicates come in order; after an interruption they come
         again from the first, with the same numbers.
@@ -50,7 +50,7 @@ class Logger(Protocol):
         ...
 
     def end(self, folder: Path, summary: dict[str, float]) -> None:
-        """The run is finished: its folder, and the means over all replicates of the columns of summary.csv."""
+        """The run is finished; the arguments are its folder and the means of summary.csv over all replicates."""
         ...
 
     def fail(self, why: str) -> None:
@@ -60,7 +60,7 @@ class Logger(Protocol):
 
 @contextmanager
 def requires_library(name: str) -> Iterator[None]:
-    """Report how to install a logger's library that an import in this block does not find; no extra of fkl has it."""
+    """Report how to install a logger's library that an import in this block does not find. fkl has no extra for it."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -79,15 +79,15 @@ def group(replicates: Sequence[int], run: Run) -> str:
 class JsonLines(Keys):
     """One JSON object per line: one for the run, one per round, one for the end.
 
-    A resumed run continues its file; a repeated run starts a new one. If the file cannot be written, as on a full disk,
-    the run ends; the same command continues both. If only the last line could not be written, the run is finished, and
-    the line stays missing.
+    A resumed run continues its file; a repeated run starts a new file. If the file cannot be written, for example on a
+    full disk, the run ends; the same command continues both. If only the last line cannot be written, the run is
+    finished, and the line stays missing.
     """
 
-    file: str | None = key(None, "None for a file in the folder ``logs`` of the outputs, named after the run's folder.")
+    file: str | None = key(None, "Path; None for a file in the folder ``logs`` of the outputs, named after the run.")
 
     def begin(self, run: Run) -> None:
-        """Open the file, which may have this run's first part."""
+        """Open the file, which may already have the first part of this run."""
         path = Path(run.paths.outputs) / "logs" / f"{run.folder.name}.jsonl" if self.file is None else Path(self.file)
         begun = {"event": "begin", "run": run.digest, "config": decisive(run.resolved)}
         self._path = path
@@ -109,7 +109,7 @@ class JsonLines(Keys):
             self._write(begun)
 
     def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
-        """Write a line, unless the file already has it."""
+        """Write a line, unless the file has it already."""
         ends = [replicates[0], replicates[-1]]
         if (*ends, t) not in self._known:
             self._write({"event": "round", "replicates": ends, "round": t, "metrics": metrics})
@@ -156,13 +156,13 @@ class TensorBoard(Keys):
         self._writer("").add_text("config", f"```\n{yaml.safe_dump(decisive(run.resolved), sort_keys=False)}```")
 
     def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
-        """One point of every curve."""
+        """Add one point to every curve."""
         writer = self._writer(group(replicates, self._run))
         for name, value in metrics.items():
             writer.add_scalar(name, value, t)
 
     def end(self, folder: Path, summary: dict[str, float]) -> None:
-        """The summary and the figures."""
+        """Write the summary and the figures."""
         from matplotlib.image import imread
 
         for name, value in summary.items():
@@ -196,13 +196,13 @@ EVERY_S = 2.0
 """Minimum pause between two calls of the loggers, and the maximum share of a run's time that they may take."""
 SHARE = 0.1
 LIMIT_S = {"begin": 60.0, "round": 60.0, "end": 600.0, "fail": 600.0}
-"""Maximum duration of a call of a logger; at the end it may send all files."""
+"""Maximum seconds of a call of a logger, which may send all files at the end."""
 
 
 class Loggers:
-    """The loggers of a run: each learns that it begins, what its rounds gave, and how it ended.
+    """The loggers of a run: each is called when the run begins, after its rounds, and when it ends.
 
-    One that raises is not called again.
+    A logger that raises an error is not called again.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class Loggers:
                 self._call("fail", str(error) or type(error).__name__)
 
     def watch(self, chunk: Chunk, done: int) -> None:
-        """Log the finished rounds of running replicates; their judge knows how many are booked."""
+        """Log the finished rounds of running replicates, as far as their judge has recorded them."""
         if self._loggers and monotonic() >= self._next:
             self.log(chunk, min(done, getattr(chunk.judge, "booked", 0)))
 
@@ -242,7 +242,7 @@ class Loggers:
         start = monotonic()
         if self._loggers and done > self._logged:
             replicates = range(chunk.first, chunk.first + chunk.ledger.shape[0])
-            with np.errstate(all="ignore"):  # of rounds that are not finished
+            with np.errstate(all="ignore"):  # from rounds that are not finished
                 table = rounds_so_far(self._experiment, chunk, done, self._tables.comparison)
             for t, row in enumerate(table[self._logged :].to_dict("records"), start=self._logged + 1):
                 metrics = {str(name): float(value) for name, value in row.items() if math.isfinite(value)}
@@ -263,16 +263,16 @@ class Loggers:
         for name, logger in list(self._loggers.items()):
             try:
                 getattr(logger, method)(*arguments)
-            except CannotWriteError:  # a gap that no one would notice
+            except CannotWriteError:  # otherwise no one would notice the gap
                 del self._loggers[name]
                 raise
             except Exception as error:  # any error: the run is more important than a log
-                warning(f"logger.{name} gets no more of this run: {with_own_line(error)}")
+                warning(f"logger.{name} is not called again: {with_own_line(error)}")
                 del self._loggers[name]
 
 
 class _InThread:
-    """A logger that is called in a thread of its own, for which the run waits no longer than `LIMIT_S`."""
+    """A logger that is called in its own thread; the run waits for it no longer than `LIMIT_S`."""
 
     def __init__(self, logger: Any) -> None:
         self._logger, self._works = logger, True
@@ -284,7 +284,7 @@ class _InThread:
         return partial(self._call, method)
 
     def _call(self, method: str, *arguments: Any) -> None:
-        if not self._works:  # an interruption has come while the run waited for it
+        if not self._works:  # the run was interrupted while it waited for the logger
             return
         self._works = False
         self._calls.put((method, arguments))

@@ -1,4 +1,4 @@
-"""The column of a summary that measures a run, and its better direction."""
+"""The column of a summary by which a run is judged, and whether larger is better."""
 
 from collections.abc import Iterable
 
@@ -31,12 +31,12 @@ def main_metric(columns: Iterable[object]) -> str:
     Raises
     ------
     fkl.basics.errors.FklError
-        If there is none.
+        If no column can be the main metric.
     """
     known = [*map(str, columns)]
     found = [name for name in MAIN if name in known] + [name for name in known if name not in NOT_ERRORS]
     if not found:
-        raise FklError("summary.csv: has no column to judge a run by")
+        raise FklError("summary.csv: has no column by which a run can be judged")
     return found[0]
 
 

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 FAR = 10.0
-"""Scaled samples with a larger feature are far outside: those that were learned from lie in [-1, 1]."""
+"""A sample with a larger scaled feature is far outside the training rows, whose scaled features lie in [-1, 1]."""
 FORMAT = 2
 """Version of the file's format; files with another version are refused."""
 CLIENT = "client"
-"""Column of rows with the client whose function predicts, if every client has its own."""
+"""Name of the column with the client whose model predicts a row, if every client has its own."""
 ABOUT = "about"
 """Name of the array that holds the JSON."""
 BAD_JSON = BadValue, ValueError, KeyError, TypeError, AttributeError, RecursionError
@@ -50,7 +50,7 @@ class About:
     site_column : str
         Column of the table with the sites; empty if there is none.
     fkl : str
-        Version that wrote it.
+        Version of fkl that wrote it.
     """
 
     algorithm: str
@@ -70,10 +70,10 @@ class Model:
     learned : tuple of Learned
         One function for each replicate, with the scale of its samples.
     encoder : Encoder
-        Of the first replicate.
+        Encoder of the first replicate.
     about : About
     encoders : tuple of Encoder
-        One for each replicate where they differ, because replicates learn from other rows; else empty.
+        One for each replicate if they differ because replicates have different training rows; else empty.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Model:
 
     @classmethod
     def from_experiment(cls, experiment: Experiment, dataset: Any, learned: Iterable[Learned]) -> Self:
-        """The model that an experiment has learned from a data set."""
+        """The model that an experiment learned from a data set."""
         problem = experiment.problem
         names = [str(number) for number in range(problem.dimension)]
         encoder = getattr(problem, "encoder", None) or Encoder(tuple(names))
@@ -128,30 +128,30 @@ class Model:
         client: int | str | Sequence[int | str] | None = None,
         replicate: int | None = None,
     ) -> NDArray[Any]:
-        """Predictions in the target's own units, or of its classes, (n,).
+        """Predictions in the target's own units, or predicted classes, (n,).
 
         Parameters
         ----------
         rows : DataFrame or array (n, d)
-            Cells of a table by column name, where other columns are ignored, or features as in the data set, before
-            scaling. A table of pyarrow is a frame, too.
+            Cells of a table by column name (other columns are ignored), or features as in the data set, before scaling.
+            A table of pyarrow counts as a frame.
         client : int, str, a sequence of n of these, or None
-            The client whose function predicts, if every client has its own: its number, or a site, whose clients'
-            functions are averaged; None for what `column_of_clients` says, or else the average of all. It has no effect
-            if all share one function.
+            The client whose model predicts, if every client has its own: its number, or a site, over whose clients
+            predictions are averaged. None uses the column of `column_of_clients`, or else the average over all clients.
+            It has no effect if all clients share one model.
         replicate : int or None
-            The replicate whose function predicts; None for all: their mean, or the most frequent class.
+            The replicate whose model predicts; None for all: their mean, or the most frequent class.
 
         Warns
         -----
         UserWarning
-            If rows are far outside what was learned from.
+            If rows are far outside the training rows.
 
         Raises
         ------
         fkl.basics.errors.FklError
-            If there is no row, a column is missing or there twice, a cell is not a number or known word, or there is no
-            such client or replicate.
+            If there is no row, a column is missing or occurs twice, a cell is neither a number nor a known word, or the
+            client or replicate does not exist.
         """
         f = self.values(rows, client, replicate)
         for text in (self._far_outside(rows), self._passed_over(rows)):
@@ -161,7 +161,7 @@ class Model:
             return self.classes[(f.mean(axis=0) > 0).astype(np.int64)]
         if not len(self.classes):
             return f.mean(axis=0)
-        if not isinstance(self.learned[0].function, Classes):  # a number, learned from the classes' values
+        if not isinstance(self.learned[0].function, Classes):  # a number: the method learned the classes' values
             return self.classes[np.clip(np.rint(f.mean(axis=0)), 0, len(self.classes) - 1).astype(np.int64)]
         # The most frequent class over replicates, the first of ties; for undecided rows NaN or no word
         if self.encoder.labels:
@@ -198,9 +198,9 @@ class Model:
         client: int | str | Sequence[int | str] | None = None,
         replicate: int | None = None,
     ) -> NDArray[np.float64] | None:
-        """Standard deviation of each row's target about `predict`, (n,); None for a method without, and for classes.
+        """Standard deviation of each row's target about `predict`, (n,); None if the method has none, and for classes.
 
-        Parameters and errors are those of `predict`. What several clients or replicates predict is taken for a mixture.
+        Parameters and errors are those of `predict`. Predictions of several clients or replicates count as a mixture.
         """
         learned = self._of_replicate(replicate)
         if not isinstance(learned[0].function, Gaussian) or len(self.classes):
@@ -240,7 +240,7 @@ class Model:
                 return [self.encoder.x(rows)] * len(chosen)
             return [self.encoders[number].x(rows) for number in chosen]
         names = {one.feature_names for one in self.encoders or (self.encoder,)}
-        require(len(names) == 1, "rows", "an array", "a data frame: replicates have features of different words")
+        require(len(names) == 1, "rows", "an array", "a data frame: replicates have features for different words")
         d = len(self.encoder.feature_names)
         try:
             raw = np.asarray(rows, np.float64)
@@ -251,12 +251,12 @@ class Model:
         return [raw] * len(chosen)
 
     def _passed_over(self, rows: Any) -> str:
-        """Words about rows with words that no training row had; empty if there are none."""
+        """Warning about rows with words that no training row had; empty if there are none."""
         rows = _without_arrow(rows)
         return self.encoder.passed_over(rows) if hasattr(rows, "columns") else ""
 
     def _far_outside(self, rows: Any) -> str:
-        """Which rows are far outside what was learned from, as far as its scaling tells; empty if none is."""
+        """Warning about rows far outside the training rows, as far as the scaling shows it; empty if there are none."""
         names = [one.feature_names for one in self.encoders] or [self.encoder.feature_names] * self.replicates
         rows_far, cell = np.zeros(1, np.bool_), ""
         for (_, scale, _), raw, features in zip(self.learned, self._raw_features(rows), names, strict=True):
@@ -267,14 +267,14 @@ class Model:
         if not cell:
             return ""
         count = int(np.sum(rows_far))
-        return f"{count} row{' is' if count == 1 else 's are'} far outside what was learned from: {cell}"
+        return f"{count} row{' is' if count == 1 else 's are'} far outside the training rows: {cell}"
 
     @property
     def _clients(self) -> int:
         return self.learned[0].function.clients
 
     def _of_replicate(self, replicate: int | None) -> tuple[Learned, ...]:
-        """What a replicate has learned, or all have."""
+        """Learned functions of one replicate, or of all."""
         if replicate is None:
             return self.learned
         allowed = f"an integer from 0 to {self.replicates - 1}"
@@ -282,9 +282,9 @@ class Model:
         return self.learned[replicate : replicate + 1]
 
     def column_of_clients(self, rows: Any) -> str | None:
-        """The column that says whose function predicts a row, if it matters.
+        """The column that names the client or site whose model predicts each row; None if all share one model.
 
-        It is the run's column of sites, or else a column ``client`` that is not a feature, with numbers or sites.
+        It is the run's column of sites, or else a column ``client`` with numbers or sites that is not a feature.
         """
         names = (self.about.site_column, *({CLIENT} - {*self.encoder.columns})) if self.personal else ()
         return next((name for name in names if name in getattr(rows, "columns", ())), None)
@@ -325,28 +325,28 @@ class Model:
 
 
 def _without_arrow(rows: Any) -> Any:
-    """A table of pyarrow as a frame; anything else as it is."""
+    """A table of pyarrow as a frame; anything else unchanged."""
     return rows.to_pandas() if hasattr(rows, "to_pandas") else rows
 
 
 def _of_reached(weights: NDArray[np.float64], reached: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Weights (K, n or 1) of clients that have learned a function; those of the others go to them."""
+    """Weights (K, n or 1) for the clients that have learned a model, which share the weights of the others."""
     if reached.all():
         return weights
     learned = weights * reached[:, None]
     total = learned.sum(axis=0)
     if not total.all():
         k = int(weights[:, int((total == 0).argmax())].argmax())
-        raise FklError(f"client {k} took part in no round, so it has no function; ask for other clients, or for all")
+        raise FklError(f"client {k} took part in no round, so it has no model; choose other clients, or all")
     return learned / total
 
 
 def _evaluate(function: Function, what: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`predict` or `variance` (K or 1, n); in double precision for samples too large for the function's own."""
+    """`predict` or `variance` (K or 1, n), in double precision for samples that overflow the function's precision."""
     with np.errstate(all="ignore"):
         f: NDArray[np.float64] = getattr(function, what)(x)
         far = ~np.isfinite(f).all(axis=0)
-        if far.any() and not isinstance(function, Classes):  # of undecided classes NaN is the answer
+        if far.any() and not isinstance(function, Classes):  # NaN is the correct answer for undecided classes
             f[:, far] = getattr(function.in_double(), what)(x[far])
             if not np.isfinite(f).all():
                 raise FklError(f"row {int((~np.isfinite(f).all(axis=0)).argmax()) + 1}: its numbers are too large")
@@ -359,14 +359,14 @@ def _values(scale: Scale, classes: NDArray[np.float64]) -> set[float]:
 
 
 def load(path: str | Path) -> Model:
-    """The model of a run, from its folder or from a model.npz in any place.
+    """The model of a run, from its folder or from a model.npz anywhere.
 
     Nothing in the file can run: it holds numbers and text, no objects.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        If there is none, or it has changed since it was written.
+        If there is no model, or it has changed since it was written.
     """
     folder = Path(path)
     file = folder / MODEL if folder.is_dir() else folder
@@ -384,7 +384,7 @@ def load(path: str | Path) -> Model:
             raise FklError(f"{file}: has changed since the run ended")
         return _read_model(read_arrays(file))
     except DamagedError as error:
-        raise FklError(f"{file}: no model of this version of fkl: {error}") from None
+        raise FklError(f"{file}: not a model of this version of fkl: {error}") from None
 
 
 def _read_model(arrays: dict[str, NDArray[Any]]) -> Model:
@@ -415,12 +415,12 @@ def _read_model(arrays: dict[str, NDArray[Any]]) -> Model:
         numbers = all(isinstance(value, float) for value in encoder.fill.values())
         known = all(isinstance(fact, bool) for fact in (encoder.one_hot, encoder.new_words))
         if not (all(isinstance(word, str) for word in words) and numbers and known):
-            raise DamagedError("its columns and words are not text, or what they are filled with is no number")
+            raise DamagedError("its columns and words are not text, or a fill value is not a number")
     if len(encoders) != (len(learned) if several else 1):
-        raise DamagedError("it has not one encoder for each function")
+        raise DamagedError("it does not have one encoder for each function")
     if not learned or arrays:
         raise DamagedError(
-            "it has no functions" if not learned else f"it has more than that: {in_one_line(min(arrays))}"
+            "it has no functions" if not learned else f"it has unknown arrays: {in_one_line(min(arrays))}"
         )
     of_each = encoders if several else encoders * len(learned)
     for r, ((function, scale, reached), encoder) in enumerate(zip(learned, of_each, strict=True)):
@@ -430,7 +430,7 @@ def _read_model(arrays: dict[str, NDArray[Any]]) -> Model:
         scale_fits = all(end.dtype == np.float64 and end.shape in shapes[name] for name, end in ends.items())
         some = reached.dtype == np.bool_ and reached.shape == (function.clients,) and reached.any()
         if not function.is_function_of(d) or function.clients not in (1, len(about.sites)) or not (scale_fits and some):
-            raise DamagedError(f"the arrays of replicate {r} do not go together")
+            raise DamagedError(f"the arrays of replicate {r} do not fit together")
     return Model(learned, encoders[0], about, encoders if several else ())
 
 

@@ -1,4 +1,4 @@
-"""One run, from a checked configuration to a folder of records: prepare, play, finish."""
+"""One run, from a checked configuration to a folder of records: prepare it, execute it, finish it."""
 
 import sys
 from collections.abc import Iterator
@@ -46,12 +46,12 @@ if TYPE_CHECKING:
     from fkl.runs.model import Model
 
 SAMPLES = 1000
-"""Samples that tell whether a feature hides the others."""
+"""Number of samples by which a feature is found to hide the others."""
 ALL_OF_NORM = 0.99
 
 
 def execute(run: Run, progress: bool = True) -> bool:
-    """Do the run unless it is finished, and return whether there was anything to do.
+    """Do the run unless it is finished already; return whether there was anything to do.
 
     Parameters
     ----------
@@ -62,10 +62,10 @@ def execute(run: Run, progress: bool = True) -> bool:
     Raises
     ------
     fkl.basics.errors.FklError
-        For any error that the user can correct; nothing is then written, except for the rows before a divergence.
+        For any error that the user can correct. Then nothing is written, except the rows before a divergence.
     """
     if run.settings.objective is not None and hasattr(run.algo, "fold"):
-        allowed = "a fold of the training samples, since a search must not see the samples tested on"
+        allowed = "a fold of the training samples, because a search must not see the test samples"
         require(run.algo.fold is not None, "algo.fold", None, allowed)
     with engine(run.settings.engine).opened() as player:
         done = finished(run)
@@ -82,7 +82,7 @@ def execute(run: Run, progress: bool = True) -> bool:
 
 
 def play(run: Run, engine: Engine, progress: bool = True) -> None:
-    """Play a run that has not been played, into its folder; a bar on stderr shows its progress."""
+    """Execute a new run and write its folder; a bar on stderr shows its progress."""
     settings = run.settings
     with limited_to_free_memory():
         experiment = prepare(run)
@@ -120,7 +120,7 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
     summary = read_summary(folder)
     # Entries of provenance.json about the run itself
     problem = experiment.problem
-    own = hasattr(run.dataset, "reading")  # a table of the user's own
+    own = hasattr(run.dataset, "reading")  # the user's own table
     notes: dict[str, Any] = {
         **about(run),
         "sizes": experiment.task.describe(),
@@ -146,7 +146,7 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
     warnings = [*experiment.algorithm.warnings(summary)] if isinstance(experiment.algorithm, Wrapped) else []
     if "converged" in summary and summary["converged"].min() < 1:
         warnings.append(
-            "the steps ended before the duality gap was as small as asked for, see the columns converged and gap"
+            "the steps ended before the duality gap reached the requested size, see the columns converged and gap"
         )
     if own and run.settings.scaling == "unit_ball":
         warnings += _hidden_by_one_feature(experiment)
@@ -186,7 +186,7 @@ def draw(
     folder: Path,
     style: str = "",
 ) -> None:
-    """Draw a run's figures from the tables in a folder into another one; without a style for a screen, as PNG alone."""
+    """Draw a run's figures from a folder's tables into another folder; without a style as PNG only, for a screen."""
     from fkl.report.figures import draw_run, styled  # imports matplotlib, a third of the time of a small run
 
     of_conditions = experiment.algorithm.panels if isinstance(experiment.algorithm, Wrapped) else {}
@@ -206,7 +206,7 @@ def draw_again(finished: "FinishedRun", outputs: Path, style: str) -> Path:
 
 
 def _hidden_by_one_feature(experiment: Experiment) -> list[str]:
-    """A warning where one feature is nearly all of the samples' norm, which hides the others from methods."""
+    """A warning if one feature makes up nearly all of the samples' norm, which hides the others from methods."""
     problem = experiment.problem
     x = problem.x if experiment.task.of_features else experiment.task.sample_rows(SAMPLES)
     squares = np.square(x, dtype=np.float64).sum(axis=0)
@@ -216,39 +216,39 @@ def _hidden_by_one_feature(experiment: Experiment) -> list[str]:
         return []
     name = in_one_line(encoder.feature_names[largest])
     return [
-        f"{name} is {share:.1%} of the features' norm and hides the others; scaling=unit_box gives each the same range"
+        f"{name} is {share:.1%} of the features' norm and hides the others; scaling=unit_box gives all the same range"
     ]
 
 
 def absent_clients(experiment: Experiment, model: "Model") -> Iterator[str]:
-    """Warning about functions of clients that were absent at the end, while the others continued to learn."""
+    """Warnings about clients that were never present, or absent at the end while the others continued to learn."""
     if not model.personal:
         return
     never = [np.flatnonzero(~one.reached) for one in model.learned]
     if any(map(len, never)):
         clients = ", ".join(sorted({str(k) for some in never for k in some}, key=int))
-        yield f"clients {in_one_line(clients)} took part in no round: the model has no function of theirs"
+        yield f"clients {in_one_line(clients)} took part in no round: the model has no function for them"
     gone = int((~experiment.problem.present[-1]).sum())
     if gone:
         yield (
-            f"{gone} of {plural(experiment.problem.clients, 'client')} had no sample in the last round: in the model "
-            "their own part is of the last round they had, what all share of the run's, and the two may not fit"
+            f"{gone} of {plural(experiment.problem.clients, 'client')} had no sample in the last round: in the model, "
+            "their own part is from their last round and the shared part from the run's, so the two may not fit"
         )
 
 
 def title_of(run: Run) -> str:
-    """Names of a run on a terminal, and in its figures."""
+    """Title of a run on a terminal and in its figures."""
     return f"{run.algo.label} on {run.dataset.name}"
 
 
 def about(run: Run) -> dict[str, Any]:
-    """Name a run: its data set, its method, and the user's settings."""
+    """Entries of provenance.json that identify a run: its data set, its method, and the user's settings."""
     return {"dataset": run.dataset.name, "algorithm": run.algo.label, "words": [*run.words]}
 
 
 def add_model(run: Run, progress: bool = True) -> None:
-    """Play a finished run again, only for its model: its digest guarantees that it learns the same."""
-    say(f"{run.folder} has no {MODEL}: it is played again for it")
+    """Repeat a finished run only to save its model; equal digests guarantee that it learns the same."""
+    say(f"{run.folder} has no {MODEL}: the run is repeated to save it")
     settings = run.settings
     with limited_to_free_memory():
         experiment = prepare(run)
@@ -269,8 +269,8 @@ def add_model(run: Run, progress: bool = True) -> None:
 class Progress(event.Listener):  # type: ignore[misc]
     """A bar of rounds, on stderr, that erases itself.
 
-    Compiled code is stored for later runs, and its time does not belong to the rounds: the bar's clock restarts after
-    it.
+    Compiled code is stored for later runs, so its time does not count for the rounds: the bar's clock restarts after
+    each compilation.
 
     Parameters
     ----------
@@ -278,7 +278,7 @@ class Progress(event.Listener):  # type: ignore[misc]
     rounds : int
         Total over all replicates.
     shown : bool
-        Whether there is a bar at all.
+        Whether the bar is shown.
     """
 
     def __init__(self, title: str, rounds: int, shown: bool = True) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 WITHIN_95 = 1.959963984540054
-"""Standard deviations from the mean of a normal distribution within which 95 % of it are."""
+"""95 % of a normal distribution lie within this many standard deviations of its mean."""
 
 
 def write_predictions(
@@ -41,23 +41,23 @@ def write_predictions(
     rows : Path
         CSV, Parquet, Feather or npz, with the columns from which the run learned, in any order; others are ignored.
     client, replicate
-        As in `Model.predict`; rows with a column ``client``, or the run's column of sites, name their own client.
+        As in `Model.predict`. A column ``client``, or the run's column of sites, names the client of each row.
     out : Path or None
-        None for the terminal.
+        File for the predictions; None prints them.
     across : str or None
-        Column of the target. Instead of predictions, the errors of each site's own function on the rows of each site
-        are then written, see `errors_across`.
+        Column of the target. If given, the errors of each site's model on the rows of each site are written instead of
+        predictions, see `errors_across`.
     keep : sequence of str
         Columns of the file that are copied before the predictions, such as ids.
     skip_bad_rows : bool
-        Whether a row with a cell that cannot be read has an empty prediction, instead of being refused.
+        Whether a row with an unreadable cell gets an empty prediction instead of an error.
     """
     from pandas import DataFrame, concat
 
     model = load(run)
-    require(across is None or client is None, "client", client, "omitted with --across, which asks all of them")
-    require(across is None or not keep, "keep", ", ".join(keep), "omitted with --across, which has no line for a row")
-    # All cells as in a data set's reader, None if they are missing
+    require(across is None or client is None, "client", client, "omitted with --across, which uses all clients")
+    require(across is None or not keep, "keep", ", ".join(keep), "omitted with --across, which prints no rows")
+    # All cells as a data set's reader returns them, None if they are missing
     raw = own_file.read(path := str(rows))
     typed = rows.suffix.lower() in typed_file.FORMATS
     reading = model.encoder.reading
@@ -95,7 +95,7 @@ def write_predictions(
     averaged = f"averaged over {' and '.join(several)}" if several else ""
     if across is not None:
         what = "shares of wrong classes" if len(model.classes) else "root mean squared errors in the target's own units"
-        note(f"{what}: a row a function, a column a site's rows{'; predictions ' * bool(averaged)}{averaged}")
+        note(f"{what}: one row per model, one column per site's rows{'; predictions ' * bool(averaged)}{averaged}")
     elif averaged:
         note(averaged)
     text = table.to_csv(index=False, float_format=FLOATS, lineterminator="\n")
@@ -106,7 +106,7 @@ def write_predictions(
 
 
 def _readable_rows(model: Model, frame: "DataFrame") -> "DataFrame":
-    """Rows whose cells can be read; says how many others there are, and what is wrong with the first of them."""
+    """Rows whose cells can be read; prints a note with the number of other rows and the first one's error."""
     encoders = model.encoders or (model.encoder,)
     readable = np.logical_and.reduce([encoder.readable(frame) for encoder in encoders])
     if not readable.all():
@@ -123,11 +123,11 @@ def predictions(
 ) -> "DataFrame":
     """A table with a column ``prediction``, and with ``f`` if its sign is the class.
 
-    Of a method that has a variance, 95 % of targets are expected between columns ``low`` and ``high``.
+    If the method has a variance, 95 % of targets are expected between the columns ``low`` and ``high``.
     """
     from pandas import DataFrame
 
-    rows = np.zeros((1, len(model.encoder.feature_names))) if frame.empty else frame  # any row tells the columns
+    rows = np.zeros((1, len(model.encoder.feature_names))) if frame.empty else frame  # any row gives the columns
     columns = {"prediction": model.predict(rows, client, replicate)}
     if model.about.signs:
         columns["f"] = model.values(rows, client, replicate).mean(axis=0)
@@ -139,11 +139,11 @@ def predictions(
 
 
 def errors_across(model: Model, frame: "DataFrame", target: str, replicate: int | None = None) -> "DataFrame":
-    """The error of each site's own function on the rows of each site: one row per function, one column per site's rows.
+    """The error of each site's model on the rows of each site: one row per model, one column per site's rows.
 
-    If the rows name clients by number, these replace sites; the rows may also have sites without a function. For
-    numbers it is the root mean squared error in their own units, for classes the share of errors. Use rows from which
-    the functions have not learned, or the errors are too small.
+    If the rows name clients by number, clients replace sites; the rows may also have sites without a model. The error
+    is the root mean squared error in the target's own units, or for classes the share of wrong ones. Use rows that are
+    not training rows, or the errors are too small.
 
     Parameters
     ----------
@@ -159,10 +159,10 @@ def errors_across(model: Model, frame: "DataFrame", target: str, replicate: int 
     from pandas import DataFrame
 
     if not model.personal:
-        raise FklError(f"all clients of {model.about.algorithm} share one function, so there is nothing to cross")
+        raise FklError(f"all clients of {model.about.algorithm} share one model, so sites have nothing to compare")
     column = model.column_of_clients(frame)
     names = " or ".join(filter(None, (CLIENT, model.about.site_column)))
-    require(column is not None, "columns", ", ".join(map(str, frame)), f"with {names}, to tell whose rows they are")
+    require(column is not None, "columns", ", ".join(map(str, frame)), f"with {names}, the site of each row")
     require(target in frame, "across", target, f"the column of the target: {', '.join(map(str, frame))}")
     holes = int(frame[target].isna().sum())
     require(holes == 0, target, f"{holes} missing cells", "known in each row")

@@ -1,4 +1,4 @@
-"""From a checked run to its experiment: data are read, scaled and partitioned, and a graph is drawn."""
+"""A checked run becomes an experiment: data are read, scaled and partitioned, and a graph is drawn."""
 
 from collections.abc import Generator
 from contextlib import closing
@@ -46,7 +46,7 @@ def prepare(run: Run) -> Experiment:
     if changing is not None:
         given = type(changing).__name__
         require(run.topology is not None, "links", given, f"null: {run.algo.label} has no graph of agents")
-        allowed = f"null for {run.algo.label}, whose agents tell once what has to be heard"
+        allowed = f"null for {run.algo.label}, whose agents send some messages only once"
         require(not getattr(run.algo, "told_once", False), "links", given, allowed)
     intervals, wanted = run.intervals, "adaptive" if kind.judged_as_it_learns else "split"
     fits = intervals is None or intervals.on_streams == kind.judged_as_it_learns
@@ -61,7 +61,7 @@ def prepare(run: Run) -> Experiment:
         task, topology = pooled_task(task), None if topology is None else BY_ITSELF
     if topology is not None:
         fits = topology.both_ways or not getattr(changing, "in_pairs", False)
-        require(fits, "links", type(changing).__name__, "null, failing or mobility where links go one way")
+        require(fits, "links", type(changing).__name__, "null, failing or mobility for a graph with one-way links")
     kernels = run.kernels
     if isinstance(kernels, AroundMedian):
         kernels = kernels.fitted(task.sample_rows(kernels.samples))
@@ -88,7 +88,7 @@ def prepare(run: Run) -> Experiment:
         if asked := getattr(condition, "kinds", None):
             sent = kinds_sent(replace(experiment, algorithm=run.algo))
             there = sorted(set().union(*(sent.get(direction, set()) for direction in condition.directions)))
-            known = f"null, or some of those that {run.algo.label} sends: {', '.join(there)}"
+            known = f"null, or some of the kinds that {run.algo.label} sends: {', '.join(there)}"
             require(set(asked) <= set(there), f"{group}.kinds", asked, known)
     if settings.stop_when is not None:
         stopping = Stopping(experiment, settings.stop_when, Path(run.paths.cache).expanduser())
@@ -119,7 +119,7 @@ class Stopping(Numba):
         self._stopped_at = nan
 
     def rounds(self, algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
-        """Play the remaining rounds until the condition holds, and pause after each."""
+        """Execute the remaining rounds until the condition holds, and pause after each."""
         self._stopped_at, judge = nan, in_progress.judge
         if not hasattr(judge, "end"):
             raise FklError(f"stop_when: {type(judge).__name__}, the judge of {algorithm.label}, has no end(t)")
@@ -134,7 +134,7 @@ class Stopping(Numba):
         judge.close()
 
     def gathered(self, chunk: Chunk) -> Chunk:
-        """The chunk without the rounds after the last one played."""
+        """The chunk without the rounds after the stop."""
         stopped_at = self._stopped_at
         elapsed = chunk.elapsed if stopped_at != stopped_at else chunk.elapsed[: int(stopped_at)]
         return replace(chunk, elapsed=elapsed, stopped_at=stopped_at)
@@ -142,11 +142,11 @@ class Stopping(Numba):
     def _holds(self, in_progress: Any) -> bool:
         if not in_progress.t:
             return False
-        if getattr(in_progress.judge, "pending", None):  # these rounds are otherwise judged together
+        if getattr(in_progress.judge, "pending", None):  # without a condition, these rounds are judged together
             in_progress.judge.judge_pending()
         chunk = Chunk(in_progress.judge, in_progress.ledger, in_progress.elapsed, 0)
         means = rounds_so_far(self._experiment, chunk, in_progress.t, self._comparison)
-        means = means.drop(columns=[*TIMING_COLUMNS], errors="ignore")  # runs would not end at the same round
+        means = means.drop(columns=[*TIMING_COLUMNS], errors="ignore")  # runs would end at different rounds
         column, sign, number = STOP_WHEN.fullmatch(self._when).groups()  # type: ignore[union-attr]
         if column not in means:
             raise FklError(f"stop_when={self._when}: must be of a column of rounds.csv: {', '.join(map(str, means))}")

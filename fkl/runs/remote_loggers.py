@@ -25,7 +25,7 @@ MOST_METRICS, MOST_PARAMETERS = 1000, 100
 """Limit of one call to MLflow."""
 TAG = "fkl.run"
 IMPATIENT = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1", "MLFLOW_HTTP_REQUEST_TIMEOUT": "10"}
-"""Settings of MLflow with which the first request of a run, and the first at its end, are tried."""
+"""Settings of MLflow for the first request of a run, and for the first request at its end."""
 
 
 @dataclass
@@ -34,7 +34,7 @@ class MLflow(Keys):
 
     uri: str | None = key(
         None,
-        "Address of the store. None for that of the variable ``MLFLOW_TRACKING_URI``; without it, for "
+        "Address of the store. None for the address in the variable ``MLFLOW_TRACKING_URI``; without it, for "
         "``mlflow.db`` in the outputs, with the files in ``mlflow`` next to it. `mlflow ui --backend-store-uri "
         "sqlite:///outputs/mlflow.db` shows it.",
     )
@@ -49,7 +49,7 @@ class MLflow(Keys):
         logging.getLogger("mlflow").setLevel(logging.WARNING)  # MLflow sets it, too, when it is imported
 
     def begin(self, run: Run) -> None:
-        """Make a run, or continue that of the run's first part."""
+        """Create an MLflow run, or continue the one of this run's first part."""
         from mlflow import MlflowClient
         from mlflow.entities import Param
         from mlflow.exceptions import MlflowException
@@ -94,7 +94,7 @@ class MLflow(Keys):
             self._client.log_batch(self._id, params=parameters[start : start + MOST_PARAMETERS])
 
     def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
-        """One new point of every curve; points are sent in batches."""
+        """Add one point to every curve; points are sent in batches."""
         of = group(replicates, self._run)
         self._add({f"{name}/{of}" if of else name: value for name, value in metrics.items()}, t)
         if len(self._pending) >= MOST_METRICS:
@@ -130,7 +130,7 @@ class MLflow(Keys):
 
 @contextmanager
 def impatient() -> Iterator[None]:
-    """Let MLflow give up after seconds, instead of minutes, if a server does not answer."""
+    """Let MLflow give up after seconds instead of minutes if a server does not answer."""
     before = {name: os.environ.get(name) for name in IMPATIENT}
     os.environ.update({name: value for name, value in IMPATIENT.items() if before[name] is None})
     try:
@@ -142,7 +142,7 @@ def impatient() -> Iterator[None]:
 
 
 def sqlite_url(file: Path) -> str:
-    """URL of a database in a file, whose name may have signs that a URL has another meaning for."""
+    """URL of a database in a file; the file's name may have characters with a special meaning in URLs."""
     from sqlalchemy import make_url
 
     plain, quoted = (f"sqlite:///{name}" for name in (file, str(file).replace("%", "%25").replace("?", "%3F")))

@@ -24,7 +24,7 @@ TABLES = ("rounds", "clients", "summary")
 LOSSES = "losses.npz"
 """File with the loss of each judged row, see `fkl.data.dealt_rows`."""
 TIMING_COLUMNS = ("runtime_s", "runtime_per_client_s")
-"""The only columns that differ between two runs of one configuration."""
+"""The only columns that differ between two runs of the same configuration."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Records:
     Parameters
     ----------
     rounds : DataFrame
-        One row per replicate and round: for a stream, mse of all clients so far and both regrets so far, means over
-        clients, in units of squared error; for other methods, their judge's columns; cumulative traffic of all clients.
+        One row per replicate and round. For a stream, mse and both regrets so far, as means over clients, in units of
+        squared error; for other methods, their judge's columns. Also cumulative traffic of all clients.
     clients : DataFrame
         One row per replicate and client, at the end of the run.
     summary : DataFrame
@@ -49,7 +49,7 @@ class Records:
 
 
 def make_records(experiment: Experiment, chunks: Iterable[Chunk], cache: Path | None = None) -> Records:
-    """Turn the results of the loop into tables; `cache` is the folder for losses in hindsight."""
+    """Turn the results of the rounds into tables; `cache` is the folder for losses in hindsight."""
     beside = find_comparison(experiment, cache)
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
     for chunk in chunks:
@@ -80,7 +80,7 @@ def cells_written(experiment: Experiment) -> int:
 def _first_tables(experiment: Experiment) -> dict[str, Iterable[pd.DataFrame]]:
     """The tables of the first round of one replicate."""
     short = replace(experiment, problem=experiment.task.first_round(), replicates=1, redraw=None)
-    short = with_features(short, 2)  # their number changes no size of a table
+    short = with_features(short, 2)  # the number of features does not change a table's size
     return _tables_of_chunk(short, next(simulate(short, None, 1, lambda _: None)), None)
 
 
@@ -140,7 +140,7 @@ class Tables:
     def rounds_before(self, error: DivergedError) -> Path | None:
         """File of the valid rounds before a method diverged; None if it diverged in its first round."""
         if error.t:
-            with np.errstate(all="ignore"):  # of the round that is discarded
+            with np.errstate(all="ignore"):  # from the round that is discarded
                 error.failed.judge.close()
                 [rounds] = self._tables(error.failed)["rounds"]
             self._append("rounds", rounds[rounds["round"] <= error.t])
@@ -196,14 +196,14 @@ class Curves:
         values = rounds[list(self.columns)].to_numpy(np.float64).reshape(-1, T, len(self.columns)).swapaxes(1, 2)
         if not self.replicates:
             self.mean, self.squares = np.zeros(values.shape[1:]), np.zeros(values.shape[1:])
-        for one in values:  # sums, and the bytes of figures, then do not depend on how many run together
+        for one in values:  # one at a time, so sums, and figures, do not depend on how many run together
             self.replicates += 1
             off = one - self.mean
             self.mean = self.mean + off / self.replicates
             self.squares = self.squares + off * (one - self.mean)
 
     def mean_and_deviation(self, column: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Mean and standard deviation (T,), which is 0 for one replicate."""
+        """Mean and standard deviation (T,) of a column; the latter is 0 for one replicate."""
         place = self.columns.index(column)
         return self.mean[place], np.sqrt(self.squares[place] / max(1, self.replicates - 1))
 
@@ -239,7 +239,7 @@ def find_comparison(experiment: Experiment, cache: Path | None) -> Any:
 
 
 def _tables_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> dict[str, Iterable[pd.DataFrame]]:
-    """The tables by name, each in parts: that of the clients some rows at a time."""
+    """The tables by name, each in parts; the table of clients has some rows per part."""
     problem, R = experiment.problem, chunk.ledger.shape[0]
     T, K = len(chunk.elapsed), problem.clients
     replicates, elapsed = np.arange(chunk.first, chunk.first + R), chunk.seconds_per_replicate()
@@ -272,7 +272,7 @@ def _tables_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> dict[
 
 
 def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) -> pd.DataFrame:
-    """Mean columns of the first rounds of replicates, which may still be running, one row per round.
+    """Columns of the first rounds as means over replicates, which may still be running; one row per round.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
 """All terminal output of fkl.
 
-`messages` are results on stdout and warnings on stderr, `sheet` is every table in every format, `columns` says what
-each column means, `units` writes numbers. Begin with `sheet.Sheet`.
+`messages` prints results on stdout and warnings on stderr, `sheet` writes every table in every format, `columns`
+explains each column, `units` formats numbers. Begin with `sheet.Sheet`.
 """

@@ -1,7 +1,7 @@
 """Messages: results on stdout, warnings and errors on stderr.
 
 rich detects the terminal: its width and colours, NO_COLOR and TERM=dumb. A pipe gets plain text, one line per message.
-A caller in Python gets warnings as Python's. The streams are not redirected for it, because all threads share them.
+A caller in Python gets Python warnings. The streams are not redirected for this, because all threads share them.
 """
 
 import re
@@ -23,9 +23,9 @@ from rich.text import Text
 from fkl.basics.errors import FklError, printable
 
 WIDEST = 120
-"""Maximum width of text in columns of a terminal."""
+"""Maximum width of text, in columns of a terminal."""
 UNLIMITED = 100_000
-"""Width for a pipe or a file, in which nothing is wrapped."""
+"""Width for a pipe or a file, where nothing is wrapped."""
 LONGEST = 1500
 """Maximum length of a message, which may quote a hostile file."""
 LABEL, WIDEST_LABEL = re.compile(r" *(error|warning|help|files|pictures): | {2,}\S+ +(?=\S)|[✓▲✗] *(\d+/\d+ +)?"), 16
@@ -35,7 +35,7 @@ STYLES = {"error:": "bold red", "warning:": "bold yellow", "help:": "cyan", "✓
 
 
 class Shown(NamedTuple):
-    """Messages that a block shows: results, notes, and warnings as lines on stderr instead of Python's."""
+    """Messages that a block shows: results, notes, and warnings as lines on stderr instead of Python warnings."""
 
     results: bool = True
     notes: bool = True
@@ -49,7 +49,7 @@ _SHOWN: ContextVar[Shown] = ContextVar("shown", default=_EVERYTHING)
 
 @contextmanager
 def showing(**shown: bool) -> Iterator[None]:
-    """Show other messages in this block and this thread; parameters as for `Shown`."""
+    """Change which messages this block and this thread show; parameters as for `Shown`."""
     before = _SHOWN.set(_SHOWN.get()._replace(**shown))
     try:
         yield
@@ -58,7 +58,7 @@ def showing(**shown: bool) -> Iterator[None]:
 
 
 def console(stream: TextIO) -> Console:
-    """Settings for writing to a stream."""
+    """A console that writes to a stream."""
     make = partial(Console, file=stream, highlight=False, markup=False, emoji=False)
     return make(width=min(make().width, WIDEST) if stream.isatty() else UNLIMITED)
 
@@ -79,7 +79,7 @@ def say(*lines: str | Text) -> None:
 
 @contextmanager
 def paged() -> Iterator[None]:
-    """Show the output of this block page by page, if it is longer than the terminal."""
+    """Show the output of this block page by page if it is longer than the terminal."""
     text = StringIO()
     text.isatty = sys.stdout.isatty  # type: ignore[method-assign]
     with redirect_stdout(text):
@@ -94,7 +94,7 @@ def warning(message: str) -> None:
     """Print a warning on stderr, or warn the caller of fkl in Python."""
     if not _SHOWN.get().warning_lines:
         frame, level, ours = sys._getframe().f_back, 2, 1
-        while frame is not None:  # the last frame of fkl is what the caller called
+        while frame is not None:  # the outermost frame of fkl is the function that the caller called
             ours = level if frame.f_globals.get("__name__", "").startswith("fkl.") else ours
             frame, level = frame.f_back, level + 1
         warnings.warn(_one_line(message), stacklevel=ours + 1)
@@ -103,7 +103,7 @@ def warning(message: str) -> None:
 
 
 def note(message: str) -> None:
-    """Print information on stderr that needs no action by the user."""
+    """Print information that needs no action by the user on stderr."""
     if not _SHOWN.get().notes:
         return
     _print(console(sys.stderr), styled(_one_line(message)))
@@ -119,7 +119,7 @@ def refuse(error: FklError) -> int:
 
 
 def _print(out: Console, text: Text) -> None:
-    """Print a line, not inside a progress bar's; wrapped lines are aligned with the text after the label."""
+    """Print a line outside any progress bar; wrapped lines are aligned with the text after the label."""
     bars = sys.modules.get("tqdm")
     with nullcontext() if bars is None else bars.tqdm.external_write_mode(out.file):
         _print_aligned(out, text)

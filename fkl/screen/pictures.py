@@ -1,4 +1,4 @@
-"""Figures in a notebook, as the files that they are written to."""
+"""Figures as contents of their files, which a notebook shows."""
 
 import base64
 import html

@@ -1,4 +1,4 @@
-"""A table, and all ways to write it: for a terminal, as Markdown, CSV, JSON, LaTeX and HTML."""
+"""A table, and all its formats: for a terminal, Markdown, CSV, JSON, LaTeX and HTML."""
 
 import csv
 import html
@@ -41,9 +41,9 @@ GAP = 3
 LINE = 345.0
 """Width in points of a line in LaTeX's article."""
 LETTER, LATEX_GAP = 4.05, 6.0
-"""Points of a letter at \\footnotesize, on average, and between two columns."""
+"""Average width in points of a letter at \\footnotesize, and space between two columns."""
 LONGEST_TEXT, WRAPPED = 28, 110
-"""Longest text of a column in LaTeX, in letters; longer ones are wrapped in this width in points."""
+"""Longest text of a LaTeX column in letters; longer texts are wrapped to this width in points."""
 PAGE = 42
 """Lines of a table on a page."""
 LONGEST_LABEL = 40
@@ -57,7 +57,7 @@ ESCAPED = {
 RAISED = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
 BREAKS, ALLOWED = re.compile(r"(\\_|[=/;,.])(?=[^\s\\\d])"), r"\allowbreak{}"
 FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
-"""Shrinks what is wider than a line; graphicx is in every LaTeX, adjustbox is not."""
+"""Shrinks a table that is wider than a line; every LaTeX has graphicx, but not adjustbox."""
 
 
 def escaped(words: str) -> str:
@@ -84,7 +84,7 @@ class Look(NamedTuple):
     escape: Callable[[str], str] = str
     above: str = "{}\n{}"
     marked: Mapping[str, str] = {}
-    """A mark of a kind; of other kinds it is plain."""
+    """Format of a mark by its kind; marks of other kinds are plain."""
 
 
 KINDS = ("near", "close", "inside", "far", "time", "preview", "missing")
@@ -114,7 +114,7 @@ class Column(NamedTuple):
     number : bool
         Whether it is aligned to the right.
     priority : int
-        Columns with the largest are dropped first if a table is too wide; those with 0 never.
+        Columns with the largest priority are dropped first if a table is too wide; those with 0 never are.
     """
 
     heading: str
@@ -129,13 +129,13 @@ class Cell(NamedTuple):
     ----------
     text : str
     weight : {"", "best", "second"}
-        Bold and underlined.
+        The best cell is bold, the second underlined.
     mark : str
-        A sign after it.
+        A sign after the text.
     small : str
         Half of an interval, in small print after a ±.
     above : str
-        A line above it, such as the printed number above ours.
+        A line above the text, such as the printed number above ours.
     kind : str
         One of `KINDS`, which colours the mark; LaTeX leaves such marks out.
     """
@@ -149,11 +149,11 @@ class Cell(NamedTuple):
 
     @property
     def typeset(self) -> "Cell":
-        """The sheet with numbers as they are printed."""
+        """The cell with its numbers as they are printed."""
         return self._replace(text=typeset(self.text), above=typeset(self.above))
 
     def written(self, look: Look) -> str:
-        """All its parts."""
+        """All parts of the cell as text, in the style of `look`."""
         text = look.escape(self.text)
         if text:
             text = {BEST: look.best, SECOND: look.second}.get(self.weight, "{}").format(text)
@@ -174,17 +174,17 @@ class Sheet:
     title : str
         Heading in Markdown.
     caption : str
-        What the numbers are; the title in LaTeX if it is empty.
+        Meaning of the numbers; if it is empty, LaTeX has the title instead.
     notes : str
         Markdown below the table in a file.
     label : str
-        Its label in LaTeX, after ``tab:``; from the title if it is empty.
+        Its label in LaTeX, after ``tab:``; if it is empty, the label is made from the title.
     groups : mapping of int to str
         Subheadings, by the number of the row that they are above.
     ruled : collection of int
         Rows with a rule above them in LaTeX.
     frame : DataFrame, optional
-        The numbers for programs; without it, CSV and JSON have the text.
+        The numbers for programs; without it, CSV and JSON contain the text.
     """
 
     columns: Sequence[Column]
@@ -216,7 +216,7 @@ class Sheet:
 
     @classmethod
     def from_frame(cls, frame: "pd.DataFrame", title: str, notes: str = "") -> "Sheet":
-        """A data frame with its numbers as people read them: columns of numbers may also have bounds such as >900."""
+        """A data frame with its numbers formatted for readers; columns of numbers may also have bounds such as >900."""
         names = [str(name) for name in frame]
         columns = [
             Column(HEADINGS.get(name, name.replace("_", " ")), any(isinstance(value, Real) for value in values))
@@ -288,7 +288,7 @@ class Sheet:
 
     @property
     def html(self) -> str:
-        """The table alone; the first cell of a row names it."""
+        """The table without its caption; the first cell of a row is its heading."""
         heads = "".join(
             f'<th scope="col"{_class(column)}>{html.escape(column.heading)}</th>' for column in self.columns
         )
@@ -319,8 +319,8 @@ class Sheet:
     def latex(self, line: float = LINE) -> str:
         """Floats that need booktabs and graphicx, for a line of this width in points.
 
-        A table with too many rows for a page continues in another float. One that is too wide for a line loses columns
-        by their priority, and what remains shrinks to the line.
+        A table with too many rows for a page continues in another float. A table that is too wide for a line loses
+        columns by their priority, and then shrinks to the line.
         """
         columns = self._fitting(line, LETTER, LATEX_GAP)
         parts = [*self._pages()]
@@ -333,8 +333,8 @@ class Sheet:
         return {".csv": self.csv, ".md": f"{self.markdown}\n{self.notes}".rstrip() + "\n", ".tex": self.latex()}
 
     def write(self, path: Path, latex: str = "") -> list[Path]:
-        """Write `path`.csv, .md and .tex, and name them; with this LaTeX instead of its own, if given."""
-        from fkl.basics.files import write_text  # which imports numpy
+        """Write `path`.csv, .md and .tex, and return their paths; `latex` replaces the table's own LaTeX if given."""
+        from fkl.basics.files import write_text  # its import also imports numpy
 
         texts = self.texts | ({".tex": latex} if latex else {})
         files = [path.with_suffix(suffix) for suffix in texts]
@@ -353,7 +353,7 @@ class Sheet:
         return self.described(_for_screen())
 
     def described(self, look: Look) -> str:
-        """The caption, and what the weights mean."""
+        """The caption, and the meaning of the weights."""
         weights = {cell.weight for row in self.rows for cell in row}
         meanings = [look.best.format("Best")] * (BEST in weights) + [look.second.format("second")] * (SECOND in weights)
         return " ".join(filter(None, (look.escape(self.caption), f"{', '.join(meanings)}." if meanings else "")))
@@ -366,14 +366,14 @@ class Sheet:
         return [[cell.written(look) for cell in row] for row in self.rows]
 
     def _longest(self, column: int, wrapped: bool = True) -> int:
-        """Letters of the widest cell, or where text can be wrapped, of the widest word; its heading is wrapped."""
+        """Letters of the widest cell, or of the widest word if text can be wrapped; the heading is always wrapped."""
         cells = [Text.from_ansi(row[column]).plain for row in self._plain]
         whole = not wrapped or self.columns[column].number
         lines = [one for cell in cells for one in (cell.splitlines() if whole else cell.split())]
         return max(map(cell_len, [*self.columns[column].heading.split(), *lines]), default=0)
 
     def _unwrapped(self, column: int) -> int:
-        """Letters of a column if only its heading and long texts are wrapped."""
+        """Letters of a column in which only the heading and long texts are wrapped."""
         return max(self._longest(column), min(self._longest(column, wrapped=False), LONGEST_TEXT))
 
     def _fitting(self, room: float, letter: float, gap: float) -> list[int]:
@@ -385,7 +385,7 @@ class Sheet:
         return kept
 
     def _parts(self, room: int) -> Iterator[list[int]]:
-        """Columns of the parts into which a too wide table is divided; each part begins with the first column."""
+        """Columns of each part of a table that is too wide; each part begins with the first column."""
         first, *rest = self._fitting(room, 1, GAP)
         part, used = [first], GAP + self._longest(first)
         for column in rest:
@@ -418,7 +418,7 @@ class Sheet:
         return table
 
     def _pages(self) -> Iterator[range]:
-        """Rows that fit a page."""
+        """Rows of each page."""
         start, lines = 0, 0
         for at, row in enumerate(self.rows):
             texts = [len(cell.text) for cell, column in zip(row, self.columns, strict=True) if not column.number]

@@ -1,4 +1,4 @@
-"""Stdout and stderr of a command: neither their encoding nor their reader decides how a run ends."""
+"""Stdout and stderr of a command; neither their encoding nor their reader can make a run fail."""
 
 import codecs
 import io
@@ -18,13 +18,13 @@ SIGNS = str.maketrans({
     "≈": "~", "→": "->", "∈": "in", "’": "'", "“": '"', "”": '"', "₁": "1", "₂": "2", "γ": "gamma", "ξ": "xi",
     "\u00a0": " ", "\u202f": " ", "\ufffd": "?", "€": "EUR", "£": "GBP", "¥": "JPY", "‰": "per mille",
 })  # fmt: skip
-"""Signs that fkl prints, and what stands for them where the encoding has no such sign."""
+"""Signs that fkl prints, and their replacements for encodings that lack them."""
 RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻"
 """Signs of exponents: 10³ is printed as 10^3."""
 
 
 def _replace_signs(error: UnicodeError) -> tuple[str, int]:
-    """Replace what a stream cannot hold: fkl's signs by similar ones, letters of names by their numbers."""
+    """Replace what a stream cannot encode: fkl's signs by similar ones, letters of names by their numbers."""
     assert isinstance(error, UnicodeEncodeError)
     text = error.object[error.start : error.end]
     text = re.sub(f"[{RAISED}]+", lambda power: "^" + power[0].translate(str.maketrans(RAISED, "0123456789+-")), text)
@@ -35,7 +35,7 @@ codecs.register_error("fkl.signs", _replace_signs)
 
 
 class _Screen(io.RawIOBase):
-    """Bytes for a stream until one cannot be written; the rest is discarded, and the command goes on.
+    """A stream that writes bytes until a write fails; then it discards the rest, and the command goes on.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class _Screen(io.RawIOBase):
         self.failure: OSError | None = None
 
     def writable(self) -> bool:
-        """It is for writing alone."""
+        """Whether it can be written: always."""
         return True
 
     def fileno(self) -> int:
@@ -65,7 +65,7 @@ class _Screen(io.RawIOBase):
             try:
                 if (written := self._raw.write(data)) is not None:
                     return int(written)
-                select.select([], [self._raw], [])  # the stream is full, and another process has made it not wait
+                select.select([], [self._raw], [])  # the stream is full, and another process made it non-blocking
             except OSError as error:
                 self.failure = error
         return len(data)
@@ -73,11 +73,11 @@ class _Screen(io.RawIOBase):
 
 @contextmanager
 def streams() -> Iterator[None]:
-    """Write in this block what stdout and stderr can hold, as long as someone reads them."""
+    """In this block, write to stdout and stderr as far as they can encode it and as long as someone reads them."""
     given = {name: getattr(sys, name) for name in ("stdout", "stderr")}
     try:
         for name, stream in given.items():
-            if stream is None:  # closed by the caller, as by >&-
+            if stream is None:  # closed by the caller, for example with >&-
                 setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
                 continue
             buffer = getattr(stream, "buffer", None)
@@ -95,12 +95,12 @@ def streams() -> Iterator[None]:
 
 
 def require_written() -> None:
-    """Refuse to call a command successful whose output is not complete, unless its reader wanted no more.
+    """Raise an error if the output of a command is not complete, unless its reader has stopped reading.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        Names the stream, for example if it is on a full disk.
+        The message names the stream, for example if it is a file on a full disk.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)

@@ -1,4 +1,4 @@
-"""Numbers with their units, as people read them."""
+"""Numbers and their units, formatted for readers."""
 
 import math
 import re
@@ -71,7 +71,7 @@ def seconds(value: float) -> str:
 
 
 def percent_apart(ours: float, other: float) -> str:
-    """Percentage by which our number is below or above another; only 0 is 100 % below.
+    """Percentage by which our number is below or above another number; only 0 is 100 % below.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def word(value: object) -> str:
 
 
 def percent(value: float) -> str:
-    """A difference in percent with its sign, with two decimals if it is small."""
+    """A difference in percent with its sign; small differences have two decimals."""
     if math.isnan(value):
         return ""
     digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
@@ -106,7 +106,7 @@ def percent(value: float) -> str:
 
 
 def typeset(words: str) -> str:
-    """A number with a real minus and powers of ten; other words do not change.
+    """A number with a typographic minus and powers of ten; other words are unchanged.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The clients of a site and the rows that they learn from: those of a stream, and those of a batch."""
+"""The clients of a site and their training rows, for a stream and for a batch method."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -30,7 +30,7 @@ class StreamClients:
     run : Run
     known : Known
     table : Table
-        Rows of the site, which its clients get in turn: row 1 belongs to the first, row 2 to the second, and so on.
+        Rows of the site, which its clients get in turn: row 1 belongs to the first client, row 2 to the second, ...
     site : int
     """
 
@@ -48,7 +48,7 @@ class StreamClients:
 
     @property
     def learned_from(self) -> NDArray[np.bool_]:
-        """Rows of the site (n,) that its clients learn from."""
+        """Whether each row of the site (n,) is a training row."""
         return np.ones(int(self.problem.present.sum()), np.bool_)
 
     @staticmethod
@@ -58,17 +58,17 @@ class StreamClients:
 
     @staticmethod
     def present(known: Known, site: int, rows: int, t: int) -> list[int]:
-        """Clients of a site with this many rows that have one left in round t."""
+        """Clients that have a row left in round t, of a site with this many rows."""
         left = rows - t * known.clients_per_site
         return list(known.numbers(site)[: max(left, 0)])
 
     def row(self, number: int, t: int) -> int:
-        """Number of a client's row of round t, in the file of its site."""
+        """Number, in the file of its site, of the row that a client has in round t."""
         return t * self._known.clients_per_site + number % self._known.clients_per_site
 
     @staticmethod
     def example(run: Run, known: Known) -> LoneClient:
-        """Client 0 with rows of zeros, whose messages have the form of everyone's."""
+        """Client 0 with rows of zeros; its messages have the form of every client's messages."""
         T, d = known.rounds, known.dimension
         x, y = (np.broadcast_to(np.zeros((), run.settings.precision), shape) for shape in ((T, 1, d), (T, 1)))
         samples = Samples(x, y, np.broadcast_to(np.True_, (T, 1)))
@@ -85,16 +85,16 @@ class StreamClients:
         """The clients' functions for predictions in round t, from the states of the server and of each client."""
         common, nothing = self._common, cast(Channel, None)  # nothing is sent through it
         world = World(self.problem, common.dictionary, nothing, common.streams, common.precision, engine=common.engine)
-        vars(world).update(common=common)  # for all sites, not only this site's rows
+        vars(world).update(common=common)  # that of all sites, not only of this site's rows
         each = [self._method.functions(world, Star(server, state), t)[0] for _, state in sorted(states.items())]
         return _joined(each)
 
     def predicted(self, y_hat: Numbers, function: Function | None) -> Numbers:
-        """Predictions of the site's rows (n,), made before their targets were known; NaN if there is none."""
+        """Predictions of the site's rows (n,), made before their targets were known; NaN for rows without one."""
         return y_hat
 
     def baseline_errors(self, y_hat: Numbers) -> Numbers:
-        """Squared errors of each client's mean target so far, on the rows that are predicted."""
+        """Squared errors of each client's mean target so far, on the rows with predictions."""
         there = self.problem.present & ~np.isnan(y_hat)[self.problem.row]
         return baselines(replace(self.problem, present=there))["mse_running_mean"][there]
 
@@ -111,12 +111,12 @@ class BatchClients(StreamClients):
 
     @property
     def learned_from(self) -> NDArray[np.bool_]:
-        """Its training rows."""
+        """Whether each row of the site (n,) is a training row."""
         return np.isin(np.arange(int(self.problem.present.sum())), self._row[self._batch.training])
 
     @staticmethod
     def rounds(run: Run, rows: int, clients_per_site: int) -> int:
-        """Rounds of the method."""
+        """Number of rounds of the method."""
         return int(run.algo.rounds)
 
     @staticmethod
@@ -126,7 +126,7 @@ class BatchClients(StreamClients):
 
     @staticmethod
     def example(run: Run, known: Known) -> LoneClient:
-        """Client 0 with a few random rows, whose messages have the form of everyone's."""
+        """Client 0 with a few random rows; its messages have the form of every client's messages."""
         x = np.random.default_rng(0).normal(size=(16, known.dimension)).astype(run.settings.precision)
         samples = Held.of_client(x, x[:, 0].astype(np.float64), "square")
         return LoneClient(method_of(run), known.common(run), 0, samples)
@@ -138,7 +138,7 @@ class BatchClients(StreamClients):
         return LoneClient(self._method, self._common, number, Held.of_client(x, y, own.loss))
 
     def predicted(self, y_hat: Numbers, function: Function | None) -> Numbers:
-        """Predictions (n,) of the test rows, each by its client's function."""
+        """Predictions (n,) of the test rows, each by its client's model."""
         (x, _, client), tested = self._batch.part(False), ~self._batch.training
         assert function is not None
         f = function.predict(x)
@@ -147,7 +147,7 @@ class BatchClients(StreamClients):
         return found
 
     def baseline_errors(self, y_hat: Numbers) -> Numbers:
-        """Squared errors of the mean of each client's training targets, on the predicted rows."""
+        """Squared errors of each client's mean training target, on the rows with predictions."""
         (_, y, client), (_, tested, whose) = self._batch.part(True), self._batch.part(False)
         errors: Numbers = (tested - (np.bincount(client, y) / np.bincount(client))[whose]) ** 2
         return errors
@@ -164,17 +164,17 @@ def kind_of(run: Run) -> type[StreamClients]:
 
 
 def ends_of(run: Run, table: Table, clients_per_site: int, site: int) -> Ends:
-    """What a site reports for a scale that all sites share, before it knows the scale."""
+    """Facts that a site reports for the common scale, before it knows the scale."""
     known, all_rows = Known("", 1, clients_per_site, 1, table.feature_names, Scale()), np.ones(len(table.y), np.bool_)
     try:
         rows = kind_of(run)(run, known, table, site).learned_from if clients_per_site <= len(table.y) else all_rows
-    except FklError:  # too few rows for its clients: it is refused once all sites are there
+    except FklError:  # too few rows for its clients: it is refused once all sites are connected
         rows = all_rows
     return Ends.from_table(table, run.settings.scaling, rows)
 
 
 def _joined(functions: Sequence[Function]) -> Function:
-    """The function of several clients: the shared one, or their own ones in order."""
+    """The function of several clients: the one that they share, or their own ones in order."""
     first, own = functions[0], dict[str, Any]()
     for axis in "KT":  # of weights and coefficients, and of theta
         names = [name for name, (_, axes) in first.arrays.items() if axes.startswith(axis)]

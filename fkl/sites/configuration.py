@@ -1,4 +1,4 @@
-"""Allowed configurations of a run with real sites, and their consequences for the server and for sites."""
+"""Allowed configurations of a run with real sites, and what the server and the sites derive from them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -37,29 +37,29 @@ def run_of(configuration: str) -> Run:
 
 
 def require_fits(run: Run) -> None:
-    """Refuse configurations that sites cannot play, or that depend on all sites' rows."""
+    """Refuse configurations that sites cannot run, or that depend on all sites' rows."""
     label, settings, why = run.algo.label, run.settings, why_not_at_sites(run.algo)
-    words = "a method whose clients, all at once, send a server what it adds up, round after round"
+    words = "a method whose clients all send, in each round, messages that a server adds up"
     require(why is None, "algo", label, f"{words}: {why}")
     loss = getattr(run.algo, "loss", "square")
     require(loss == "square", "algo.loss", loss, "square: sites report squared errors")
     # Each site has its own data file; all sites read their files in the same way.
     data = run.dataset
-    require(isinstance(data, TableFile), "dataset", type(data).__name__, "file: each site reads rows of its own")
+    require(isinstance(data, TableFile), "dataset", type(data).__name__, "file: each site reads its own rows")
     require(data.target != "", "dataset.target", data.target, "the name of the column to predict")
     require(data.site is None, "dataset.site", data.site, "null: a file is a site")
-    require(data.test_path is None, "dataset.test_path", data.test_path, "null: all rows are learned from")
-    words = "refuse or drop, with values in dataset.fill: a mean follows from the rows of all sites"
+    require(data.test_path is None, "dataset.test_path", data.test_path, "null: all rows are used for training")
+    words = "refuse or drop, with values in dataset.fill: a mean depends on the rows of all sites"
     require(data.missing != "mean", "dataset.missing", data.missing, words)
-    words = "refuse or drop, or with lists in dataset.words: which words there are follows from the rows of all sites"
+    words = "refuse or drop, or with lists in dataset.words: the set of words depends on the rows of all sites"
     require(data.text in ("refuse", "drop") or bool(data.words), "dataset.text", data.text, words)
     require(data.labels == "refuse", "dataset.labels", data.labels, "refuse: sites could number classes differently")
     require(isinstance(run.partition, Sites), "partition", type(run.partition).__name__, "sites: a site is a client")
     fitted = hasattr(run.kernels, "fitted")
-    words = "kernels of fixed bandwidths, as kernels=rbf: sites have no samples in common to fit them to"
+    words = "kernels with fixed bandwidths, such as kernels=rbf: sites have no common samples to fit them to"
     require(not fitted, "kernels", type(run.kernels).__name__, words)
     require(settings.replicates == 1, "replicates", settings.replicates, "1: real sites learn once")
-    require(settings.rows == "all", "rows", settings.rows, "all: which rows there are is each site's own business")
+    require(settings.rows == "all", "rows", settings.rows, "all: each site chooses its rows itself")
     require(settings.stop_when is None, "stop_when", settings.stop_when, "null: sites learn as long as they have rows")
     require(not settings.metrics, "metrics", settings.metrics, "null: predictions stay at the sites")
     given = type(run.intervals).__name__
@@ -67,25 +67,25 @@ def require_fits(run: Run) -> None:
     require(settings.engine in ("numba", "numpy"), "engine", settings.engine, "numba or numpy, at every site")
     require(not settings.save_model, "save_model", True, "false: every site writes its model in any case")
     noisy = noise_of(run) is not None
-    told = "none with privacy.noise: for a common scale sites tell the ends of their rows, on which there is no noise"
+    told = "none with privacy.noise: for a common scale, sites report the ranges of their rows, which have no noise"
     require(not noisy or settings.scaling == "none", "scaling", settings.scaling, told)
     for name, words in REFUSED.items():
         require(name not in run.conditions, name, type(run.conditions.get(name)).__name__, words)
-    require(run.network == Network(), "network", "Network(...)", "left as it is: this network is a real one")
+    require(run.network == Network(), "network", "Network(...)", "unchanged: this network is a real one")
 
 
 REFUSED = {
-    "participation": "null: whoever is connected takes part",
+    "participation": "null: every connected site takes part",
     "attack": "null: attackers are simulated",
     "audit": "null: canaries are simulated",
-    "late": "null: what comes late is not heard",
-    "links": "null: there is no graph of agents",
+    "late": "null: late answers do not count",
+    "links": "null: sites have no graph of agents",
 }
-"""Why a condition is not possible, with the allowed values."""
+"""Conditions that are not possible, with the allowed value and the reason."""
 
 
 def noise_of(run: Run) -> Noise | None:
-    """The privacy of a run with noise on messages, or on their means."""
+    """The privacy condition of a run with noise on messages, or on their means."""
     privacy = run.conditions.get("privacy")
     return privacy if isinstance(privacy, Noise) and privacy.noise > 0 else None
 
@@ -96,7 +96,7 @@ def own_table(run: Run, path: str) -> Table:
     Raises
     ------
     fkl.basics.errors.FklError
-        Names the file, and the error.
+        The message names the file and the error.
     """
     dataset: Any = replace(run.dataset, path=path)
     with key_prefix("dataset"):
@@ -105,7 +105,7 @@ def own_table(run: Run, path: str) -> Table:
 
 
 def in_order(table: Table, names: Sequence[str]) -> Table:
-    """The same rows with their features in this order."""
+    """A table with the same rows and its features in this order."""
     if tuple(names) == table.feature_names:
         return table
     x, encoder = table.x[:, [table.feature_names.index(name) for name in names]], table.encoder
@@ -125,9 +125,9 @@ class Ends:
     columns : tuple of str
         Features in the site's order.
     low, high : tuple of float
-        Ends of the target; with ``unit_box`` also of each feature.
+        Smallest and largest target; with ``unit_box`` also those of each feature.
     norm : float
-        With ``unit_ball`` the largest norm of a row.
+        With ``unit_ball``, the largest norm of a row.
     """
 
     columns: tuple[str, ...]
@@ -142,7 +142,7 @@ class Ends:
 
     @classmethod
     def from_table(cls, table: Table, scaling: str, rows: NDArray[np.bool_]) -> "Ends":
-        """Facts about those of one site's rows (n,) that are learned from."""
+        """Facts about a site's training rows, which `rows` (n,) marks."""
         if scaling == "none":
             return cls(table.feature_names)
         x, y = table.x[rows], table.y[rows]
@@ -152,19 +152,19 @@ class Ends:
         return cls(table.feature_names, low, high, norm)
 
     def in_order(self, columns: Sequence[str]) -> "Ends":
-        """The same with its features in this order."""
+        """A copy with its features in this order."""
         order = [0, *(1 + self.columns.index(name) for name in columns)][: len(self.low)]
         low, high = (tuple(end[place] for place in order) for end in (self.low, self.high))
         return replace(self, columns=tuple(columns), low=low, high=high)
 
 
 def common_scale(ends: Sequence[Ends], scaling: str) -> Scale:
-    """The scale of all sites' rows; sites report only their ends. Features are in the first site's order.
+    """The scale of all sites' rows, from the ends that sites report. Features are in the first site's order.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        As in `fkl.data.normalise.normalise` with all rows.
+        The errors of `fkl.data.normalise.normalise` with all rows.
     """
     if scaling == "none":
         return Scale()
@@ -181,14 +181,14 @@ def common_scale(ends: Sequence[Ends], scaling: str) -> Scale:
 
 
 class OfSites(Streams):
-    """Streams that follow from the seed, which all sites know, except for noise, which must stay secret.
+    """Streams from the seed, which all sites know; only noise does not depend on it, because it must stay secret.
 
-    Noise is never repeated, not even when a round is played again: the difference of two sums with the same noise has
-    none.
+    Noise is never repeated, not even when a round is repeated, because the difference of two sums with the same noise
+    has none.
     """
 
     def replicate(self, r: int) -> "OfSites":
-        """Streams of one of these replicates, with index r."""
+        """Streams of the replicate with index r."""
         return OfSites(self.seed, (self.replicates[r],))
 
     def _sequence(self, replicate: int, role: Role) -> np.random.SeedSequence:
@@ -198,14 +198,14 @@ class OfSites(Streams):
 
 @dataclass(frozen=True)
 class Known:
-    """Facts that the server sends every site: the numbers of sites and rounds, and the common scale.
+    """Facts that the server sends to every site: the numbers of sites and rounds, and the common scale.
 
     Parameters
     ----------
     run : str
         Name of the run.
     sites, clients_per_site : int
-        A site has several clients, which get its rows in turn, so a round learns from several of its rows.
+        If a site has several clients, they get its rows in turn, so a round uses several of its rows.
     rounds : int
     columns : tuple of str
         Features in the order of site 0.
@@ -226,11 +226,11 @@ class Known:
 
     @property
     def clients(self) -> int:
-        """Clients of all sites."""
+        """Number of clients of all sites."""
         return self.sites * self.clients_per_site
 
     def common(self, run: Run) -> Common:
-        """Common knowledge of all parties in the contract."""
+        """The facts that all parties of the contract share."""
         drawn = OfSites(run.settings.seed, (0,)), run.settings.precision, run.settings.engine
         return Common(run.kernels, self.dimension, self.rounds, *drawn, self.clients)
 
@@ -240,7 +240,7 @@ class Known:
 
 
 def method_of(run: Run) -> Any:
-    """The method inside its conditions."""
+    """The method, wrapped in its conditions."""
     return wrap(run.algo, run.conditions)
 
 

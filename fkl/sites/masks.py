@@ -1,9 +1,9 @@
 """Secure sums at sites: `secure=pairwise` with the messages of `fkl.conditions.secure_protocol`, carried by the server.
 
-A site adds up what its own clients send and masks the sum; the server gets the sum over all sites and nothing else.
-An exchange takes four messages to each site: keys, shares, masked sums, and the shares that take off the masks. Where
-a site fails before the last of these, the round is played again without it, with new keys and masks. Where one fails
-in the last, the others' shares suffice if most of them are left.
+A site adds up its clients' messages and masks the sum; the server gets the sum over all sites and nothing else. An
+exchange takes four messages to each site: keys, shares, masked sums, and the shares that remove the masks. If a site
+fails before the last of these, the round is repeated without it, with new keys and masks. If it fails in the last, the
+shares of the other sites are enough if most of these are left.
 """
 
 import secrets
@@ -26,23 +26,23 @@ from fkl.wire.payloads import from_bits, to_bits
 Vector = NDArray[np.uint64]
 PHASES = 4
 LEAST_OF_SUM = 3
-"""Sites: of two, each could subtract its own part from the sum."""
+"""Minimum number of sites: of two, each could subtract its own part from the sum."""
 
 
 @dataclass
 class Mask:
-    """What a site needs to go on with an exchange's protocol: all follows from a secret and the letters so far.
+    """State with which a site continues an exchange's protocol; it follows from a secret and the letters so far.
 
     Parameters
     ----------
     vector : (P,) uint64
         The sum of its clients' numbers modulo 2^bits.
     threshold : int
-        Shares that make a secret.
+        Number of shares that reveal a secret.
     secret : bytes
-        Of this exchange.
+        Secret of this exchange.
     letters : list of bytes
-        From the server, in the order of the phases.
+        Letters from the server, in the order of the phases.
     """
 
     vector: Vector
@@ -56,7 +56,7 @@ class Mask:
         Raises
         ------
         fkl.basics.errors.FklError
-            For a phase that is not the next, or letters that neighbours have not written.
+            For a phase that is not the next one, or letters that no neighbour has written.
         """
         if phase != len(self.letters):
             raise FklError(f"secure sums: phase {phase + 1}, where phase {len(self.letters) + 1} is the next")
@@ -80,7 +80,7 @@ class Sum:
     ----------
     condition : Pairwise
     sites : sequence of int
-        That take part.
+        Sites that take part.
     like : Packet
         A message of one client, for its form.
     """
@@ -101,21 +101,21 @@ class Sum:
         )
 
     def require_size(self, site: int, phase: int, letter: bytes) -> None:
-        """Refuse a letter that is too long or too short."""
+        """Raise an error for a letter of the wrong length."""
         if len(letter) != self._sizes[phase][site]:
             raise ValueError(f"{len(letter)} bytes of the secure sum's phase {phase + 1}")
 
     def pass_on(self, phase: int, letters: Mapping[int, bytes]) -> dict[int, bytes]:
-        """The letters of the next phase, to each site."""
+        """The letter of the next phase to each site."""
         return (self._server.keys, self._server.route, self._server.survivors)[phase](letters)
 
     def packets(self, unmasking: Mapping[int, bytes], clients: int) -> list[Packet]:
-        """Messages of so many clients that have the right sum: all of it is in the first, and nothing in the others.
+        """Messages of this many clients with the right sum; the first message has all of it, and the others nothing.
 
         Raises
         ------
         fkl.basics.errors.FklError
-            Where too few sites have answered.
+            If too few sites have answered.
         """
         total = self._server.total(unmasking)
         nothing = _with_residues(self._like, np.zeros_like(total), self._bits)
@@ -123,7 +123,7 @@ class Sum:
 
 
 def without_padding(packet: Packet) -> Packet:
-    """The same message without the empty bytes that stand for the protocol's letters in a simulation."""
+    """The message without the empty bytes that represent the protocol's letters in a simulation."""
     return packet.with_parts(lambda part: part._replace(body=b"") if part.kind is Padding else part)
 
 
@@ -134,7 +134,7 @@ def residues(packet: Packet, bits: int) -> Vector:
 
 
 def _with_residues(packet: Packet, values: Vector, bits: int) -> Packet:
-    """The same message with other numbers."""
+    """The message with other numbers."""
     message = _message_of(packet)
     ends = np.cumsum([prod(part.known[0]) for part in message.parts()])
     own = iter(np.split(values, ends[:-1]))
@@ -143,14 +143,14 @@ def _with_residues(packet: Packet, values: Vector, bits: int) -> Packet:
 
 
 def _message_of(packet: Packet) -> Packet:
-    """The method's own message, inside that of the condition."""
+    """The method's message inside the message of the condition."""
     message = packet.fields["message"]
     assert isinstance(message, Packet)
     return message
 
 
 class _Stream:
-    """Bytes that follow from a secret, one after another."""
+    """A stream of bytes derived from a secret."""
 
     def __init__(self, secret: bytes) -> None:
         self._cipher = Cipher(algorithms.ChaCha20(secret, bytes(16)), None).encryptor()

@@ -1,4 +1,4 @@
-"""Messages between the server and sites: words and packets in Flower's messages, and the bytes of both."""
+"""Messages between the server and sites: words and packets in Flower's messages, and their bytes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
@@ -15,15 +15,15 @@ from fkl.sites.tables import Traffic
 from fkl.wire.packets import Packet, unpacked
 
 Words = dict[str, Any]
-"""Words of a message."""
+"""Named values of a message."""
 GONE = (ErrorCode.MESSAGE_UNAVAILABLE, ErrorCode.REPLY_MESSAGE_UNAVAILABLE, ErrorCode.NODE_UNAVAILABLE)
-"""Of Flower: a site has ended before all of its answer was there, or has not been heard of for a minute."""
+"""Flower's errors if a site ended before its whole answer arrived, or has been silent for a minute."""
 ABOUT, MEMORY = "about", "memory"
-"""Names of records: of a message's words, and of a site's memory."""
+"""Names of the records with a message's words, and with a site's memory."""
 
 
 def words_of(known: Known) -> dict[str, Any]:
-    """The common knowledge, as in a record of Flower."""
+    """The common facts as values of a Flower record."""
     scale = known.scale
     return {
         "run": known.run,
@@ -62,7 +62,7 @@ def push(
 
 
 def pull(grid: Grid, asked: dict[str, int], traffic: Traffic) -> list[tuple[int, Message]]:
-    """Answers that have arrived; they are not requested again."""
+    """Answers that have arrived since the last call, with their nodes."""
     came = []
     for answer in grid.pull_messages(list(asked)) if asked else ():
         node = asked.pop(answer.metadata.reply_to_message_id, None)
@@ -73,7 +73,7 @@ def pull(grid: Grid, asked: dict[str, int], traffic: Traffic) -> list[tuple[int,
 
 
 def words_of_answer(answer: Message) -> Words:
-    """The words of an answer, or under "refused" the reason why it is not valid."""
+    """The words of an answer; if it is not valid, the reason under "refused"."""
     if not answer.has_content():
         return {"refused": str(answer.error.reason).partition(". ")[0]}
     found = answer.content.get(ABOUT)
@@ -94,17 +94,17 @@ def _objects(holder: Any) -> dict[str, int]:
 
 
 class NotFiniteError(ValueError):
-    """Numbers of a message that are NaN or infinite."""
+    """A message has numbers that are NaN or infinite."""
 
 
 def require_like(packet: Packet | None, like: Packet | None) -> None:
-    """Refuse a message that has another form than the one of an honest client, or numbers that are not finite."""
+    """Refuse a message whose form differs from an honest client's, or whose numbers are not finite."""
     if packet is None or like is None:
         if packet is not like:
-            raise ValueError("a message where there should be none, or none where there should be one")
+            raise ValueError("it has a message where the method has none, or none where the method has one")
         return
     if packet.form != like.form:
-        raise ValueError("its message has another form than the method's")
+        raise ValueError("the form of its message is not that of the method")
     if not all(np.isfinite(array).all() for array in float_arrays(unpacked([packet]))):
         raise NotFiniteError("its message has numbers that are not finite")
 

@@ -24,7 +24,7 @@ build-backend = "hatchling.build"
 [project]
 name = "{name}"
 version = "1.0.0"
-description = "{label} at real sites, played by fkl"
+description = "{label} at real sites, run by fkl"
 license = "Apache-2.0"
 dependencies = ["federated-kernel-learning[flower]=={version}"]
 
@@ -39,23 +39,23 @@ serverapp = "sites.server_app:app"
 clientapp = "sites.client_app:app"
 
 [tool.flwr.app.config]
-sites = {sites} # the first round begins when so many are there
-timeout-s = {timeout} # how long an answer is waited for
-report-every = 100 # rounds between two reports of errors, when sites also write their models
-clients-per-site = {clients} # each with every so many-th of the site's rows: a round learns from so many
-out = "flower" # folder of the server's files; a relative one begins where its SuperLink was started
+sites = {sites} # number of sites; the first round begins when all of them are connected
+timeout-s = {timeout} # seconds that the server waits for an answer
+report-every = 100 # rounds between two reports of errors, at which sites also write their models
+clients-per-site = {clients} # clients share the site's rows in turn, so a round uses this many of its rows
+out = "flower" # folder of the server's files; a relative path starts where its SuperLink was started
 configuration = """
 {configuration}"""
 '''
 SERVER = '''\
-"""The server: that of the method, played by fkl."""
+"""The server of the method, run by fkl."""
 
 from fkl.sites.server import server_app
 
 app = server_app()
 '''
 CLIENT = '''\
-"""A site: a client of the method, with the rows of its own file, played by fkl."""
+"""A site: a client of the method with the rows of its own file, run by fkl."""
 
 from fkl.sites.site import client_app
 
@@ -66,9 +66,9 @@ README = """\
 
 Written by `fkl flower init {words}`.
 
-Where the server is, and at every site: `pip install -e '.[flower]'` in a checkout of fkl {version}.
+At the server and at every site: `pip install -e '.[flower]'` in a checkout of fkl {version}.
 
-To try it on one machine, with a file of rows for each site:
+To try it on one machine, with one file of rows per site:
 
     fkl flower try . site0.csv site1.csv ...
 
@@ -82,7 +82,7 @@ At site 0, 1, ..., each with its own number and file:
 
     fkl flower site SERVER:8000 --number 0 --rows /where/its/rows/are.csv --certificates ca.crt --key site0.key
 
-From any machine that reaches the server; the same command goes on with a run that was stopped:
+From any machine that can reach the server (the same command continues a run that was stopped):
 
     flwr run . SERVER --stream
 
@@ -97,31 +97,31 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
     ----------
     folder : Path
     sites : int
-        How many there are.
+        Number of sites.
     words : tuple of str
-        As for ``fkl run``.
+        Words as for ``fkl run``.
     clients_per_site : int
         Number of clients of each site.
 
     Returns
     -------
     str
-        What to do next.
+        A line about what to do next.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        For configurations that real sites cannot play, a folder with content, or if Flower is missing.
+        For configurations that real sites cannot run, a folder with content, or if Flower is not installed.
     """
     with requires_extra("flower", "flower"):
-        import flwr  # noqa: F401 - what follows is of no use without it
+        import flwr  # noqa: F401 - the project is of no use without it
     for key, value in (("sites", sites), ("clients-per-site", clients_per_site)):
         require(value >= 1, key, value, "an integer >= 1")
     run = load(compose(*words))
     require_fits(run)
     least = LEAST_OF_SUM if "secure" in run.conditions else 1
     require(sites >= least, "sites", sites, f"at least {least} for secure sums")
-    with key_prefix("algo"):  # that the server would refuse, when all sites are there
+    with key_prefix("algo"):  # errors that the server would raise once all sites are connected
         known = Known("", sites, clients_per_site, 1, ("x",), Scale())
         LoneServer(method_of(run), known.common(run), known.clients)
     configuration = yaml.safe_dump(run.resolved, sort_keys=False, allow_unicode=True)
@@ -137,14 +137,14 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
         "sites/server_app.py": SERVER,
         "sites/client_app.py": CLIENT,
     }
-    with writing(folder):  # what an interrupted call has left is completed
+    with writing(folder):  # a project that an interrupted call has begun is completed
         there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
         ours = all(
             is_temporary(path) or (name in files and path.read_bytes() == files[name].encode())
             for name, path in there.items()
         )
         if folder.exists() and not (folder.is_dir() and ours):
-            raise FklError(f"{folder}: exists already, and is not empty")
+            raise FklError(f"{folder}: is not empty; give a new folder")
         folder.mkdir(parents=True, exist_ok=True)
     require_files_in(folder)
     for path, text in files.items():

@@ -1,8 +1,8 @@
-"""The server: it is the server of the contract, sees only messages of sites, and continues without failed ones.
+"""The server of the contract; it sees only messages of sites, and continues without sites that fail.
 
-A round counts completely or not at all. If a site does not answer in time, the server discards the round and runs it
-again without that site; the other sites also discard it. A missing site is then simply absent, like an absent client in
-a simulation. A site that has restarted in the meantime runs the round with the others.
+A round counts completely or not at all. If a site does not answer in time, the server discards the round and repeats it
+without that site; the other sites discard it, too. The missing site is then absent, like an absent client in a
+simulation. A site that has restarted in the meantime takes part in the repeated round.
 """
 
 import os
@@ -45,20 +45,20 @@ from fkl.sites.trial import GOES_ON, MARK
 from fkl.wire.packets import Packet, read_packets, write_packets
 
 PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
-"""Between two looks for answers: at first, and at most; a tenth of the time waited so far in between."""
+"""Seconds between two polls for answers, at first and at most; in between, a tenth of the time waited so far."""
 ASK_S = 2.0
-"""Seconds between two identity requests to a node that is no site, or does not answer."""
+"""Seconds between two identity requests to a node that is not a site yet, or does not answer."""
 LOOK_S = 1.0
-"""Between two looks for nodes that are new."""
+"""Seconds between two polls for new nodes."""
 WORD_S = 30.0
-"""Between two lines about what is waited for."""
+"""Seconds between two lines about what the server waits for."""
 TABLES_S = 5.0
 """Seconds between two writes of the tables."""
 BROKEN = (NotPlainError, KeyError, ValueError, TypeError, AttributeError, IndexError, ArithmeticError, RecursionError)
-"""Errors caused by an answer that does not come from one of our sites."""
+"""Errors that an answer can cause if it does not come from one of fkl's sites."""
 SECURE = "secure sums: the server saw sums over sites, and no site's own message"
 OPEN = "no secure sums: the server saw each site's messages; secure=pairwise hides them"
-MEND = "its steps are too large, or a site has sent numbers that are"
+MEND = "its steps, or numbers that a site sent, are too large"
 
 
 class SitesServer:
@@ -69,10 +69,10 @@ class SitesServer:
     run : Run
     grid : flwr.serverapp.Grid
     settings : mapping
-        Of the project: `sites` (the first round begins when so many have said who they are), `clients-per-site`,
-        `timeout-s` (how long an answer is waited for) and `report-every` (rounds between two reports of sites).
+        Settings of the project: `sites` (the first round begins when this many have reported their identity),
+        `clients-per-site`, `timeout-s` (time limit of an answer), `report-every` (rounds between two reports of sites).
     folder : Path
-        Of the server's files; its name is the run's, at all sites.
+        Folder of the server's files; its name is the name of the run at all sites.
     say : callable
         Receives one line at a time.
     """
@@ -84,10 +84,10 @@ class SitesServer:
         self._kind, self._project = kind_of(run), project_of(settings)
         self._least = LEAST_OF_SUM if "secure" in run.conditions else 1
         self.members: dict[int, Member] = {}
-        self._asked: dict[str, int] = {}  # nodes that were asked who they are and have not said yet, by message
-        self._again: dict[int, float] = {}  # when a node is asked again
+        self._asked: dict[str, int] = {}  # nodes that have not reported their identity yet, by the request
+        self._again: dict[int, float] = {}  # time at which a node is asked again
         self._refused: dict[int, str] = {}
-        self._out: dict[int, str] = {}  # sites that were refused twice for the same reason, which is kept
+        self._out: dict[int, str] = {}  # sites that were refused twice for the same reason, and that reason
         self._next_word = 0.0
         self._nodes, self._next_look = list[int](), 0.0
         self._ends: dict[int, Ends] = {}
@@ -98,7 +98,7 @@ class SitesServer:
     # --- a run
 
     def train(self) -> None:
-        """Play the remaining rounds, request the sites' results, and write all files."""
+        """Run the remaining rounds, request the sites' results, and write all files."""
         self.now = now = self._begin()
         method = method_of(self._run)
         self.server = LoneServer(method, now.known.common(self._run), now.known.clients)
@@ -113,12 +113,12 @@ class SitesServer:
             now.server, now.finished = self.server.state, t + 1 == now.known.rounds
             if now.finished or time.monotonic() > self._written + TABLES_S:
                 self._write_tables()
-            write_sealed(self._folder / SEALED, to_arrays(now))  # after the tables: a finished run has all of its files
+            write_sealed(self._folder / SEALED, to_arrays(now))  # after the tables: a finished run has all files
         for line in self._summary():
             self._say(line)
 
     def _begin(self) -> Progress:
-        """Wait until all sites have reported their identity, and find the common facts; or continue a run.
+        """Wait until all sites have reported their identity, and compute the common facts; or continue a run.
 
         Raises
         ------
@@ -130,14 +130,14 @@ class SitesServer:
             self._columns, self.members = list(now.known.columns), now.members
             for one in self.members.values():
                 one.away, one.session = True, ""
-            t = now.book.rounds  # the interrupted round: its sums may have been seen
+            t = now.book.rounds  # the interrupted round, because its sums may have been seen
             for number in (c for k, one in now.members.items() for c in self._kind.present(now.known, k, one.rows, t)):
                 now.summed[number] = now.summed.get(number, 0) + method_of(self._run).exchanges
         until, self._next_word = np.inf if now is None else time.monotonic() + self._timeout, time.monotonic() + WORD_S
         while missing := [k for k in range(self._sites) if k not in self.members or self.members[k].away]:
             if now is None and self._out:
                 reasons = self._reasons(sorted(self._out))
-                raise FklError(f"the run cannot begin: {reasons}; once that is mended, start the run again")
+                raise FklError(f"the run cannot begin: {reasons}; correct this and start the run again")
             if {*missing} <= {*self._out} or time.monotonic() >= until:
                 break
             self._poll_sites()
@@ -152,14 +152,14 @@ class SitesServer:
         self._words, self.known = words_of(now.known), now.known
         there = f"{plural(self._sites, 'site')}, {plural(self.known.clients, 'client')}"
         rounds_ = f"{plural(self.known.rounds, 'round')}, {plural(self.known.dimension, 'feature')}"
-        done = f", of which {now.book.rounds} are played" if now.book.rounds else ""
+        done = f", {now.book.rounds} of them done" if now.book.rounds else ""
         self._say(f"{self._run.algo.label}: {there}, {rounds_}{done}")
         return now
 
     # --- who is connected
 
     def _poll_sites(self, silent: set[int] = frozenset()) -> None:  # type: ignore[assignment]
-        """Request the identity of nodes that play no site, or are silent, from time to time; process the answers."""
+        """From time to time, ask nodes that are no site yet, or silent, for their identity; process their answers."""
         now, playing = time.monotonic(), {one.node for one in self.members.values() if not one.away} - silent
         if now >= self._next_look:
             self._next_look, self._nodes = now + min(LOOK_S, self._timeout), list(self._grid.get_node_ids())
@@ -171,7 +171,7 @@ class SitesServer:
             self._admit_site(node, words_of_answer(answer))
 
     def _admit_site(self, node: int, about: dict[str, Any]) -> None:
-        """Process a node's report on itself."""
+        """Process a node's report of its identity."""
         k = -1
         try:
             if "site" in about or "refused" not in about:
@@ -188,13 +188,13 @@ class SitesServer:
             if k in self.members and not before.away and before.node != node:
                 raise FklError(f"site {k} is node {before.node}, which is still connected")
             if rows != before.rows:
-                raise FklError(f"it has {rows} rows, and had {before.rows}")
+                raise FklError(f"it has {rows} rows, but had {before.rows}")
             if before.heard not in (int(about["heard"]), int(about["played"])):
-                raise FklError(f"it has lost its memory of {plural(before.heard + 1, 'round')}, and takes no part")
+                raise FklError(f"it has lost its memory of {plural(before.heard + 1, 'round')}")
         except (FklError, *BROKEN) as error:
-            line = str(error) if isinstance(error, FklError) else f"its answer is not one of fkl ({error})"
+            line = str(error) if isinstance(error, FklError) else f"its answer is not from fkl ({error})"
             of_ours = 0 <= k < self._sites
-            if self._refused.get(node) != line:  # it is asked again, and may say the same
+            if self._refused.get(node) != line:  # it is asked again and may give the same answer
                 self._say(f"{f'site {k} (node {node})' if of_ours else f'node {node}'} cannot take part: {line}")
             elif of_ours and isinstance(error, FklError) and (k not in self.members or self.members[k].away):
                 self._out[k] = line
@@ -203,18 +203,18 @@ class SitesServer:
         self._refused.pop(node, None)
         self._out.pop(k, None)
         if (before.node, before.session, before.away) == (node, session, False):
-            return  # it is at work
+            return  # it is a working member already
         self._columns, self._ends[k] = self._columns or columns, ends
-        self._say(f"site {k} is {'back' if k in self.members else 'there'}, {plural(rows, 'row')}")
+        self._say(f"site {k} is {'back' if k in self.members else 'connected'}, {plural(rows, 'row')}")
         self.members[k] = Member(node, rows, session, before.heard)
 
     def _await_sites(self, t: int) -> list[int]:
-        """Sites that play round t; waits while too few of those that have a row left are there.
+        """Sites that take part in round t; waits while too few sites with rows left are connected.
 
         Raises
         ------
         fkl.basics.errors.FklError
-            If too many of these cannot take part any more.
+            If too many of these sites cannot take part any more.
         """
         self._next_word = 0.0
         while True:
@@ -227,28 +227,28 @@ class SitesServer:
             out = [k for k in able if k in self._out]
             if len(able) - len(out) < self._least:
                 reasons = self._reasons(out)
-                raise FklError(f"round {t + 1} needs {wanted}: {reasons}; once that is mended, {GOES_ON}")
+                raise FklError(f"round {t + 1} needs {wanted}: {reasons}; correct this, then {GOES_ON}")
             self._pause(f"round {t + 1}: waiting for {wanted}")
 
     def _reasons(self, sites: list[int]) -> str:
-        """Why these sites cannot take part."""
+        """Reasons why these sites cannot take part."""
         return "; ".join(f"site {k} cannot take part: {self._out[k]}" for k in sites)
 
     def _pause(self, waiting: str) -> None:
-        """Pause between two looks, with a line about what is waited for from time to time."""
+        """Pause between two polls; from time to time, print a line about what the server waits for."""
         if time.monotonic() >= self._next_word:
             self._say(waiting)
             self._next_word = time.monotonic() + WORD_S
         time.sleep(PAUSE_S)
 
     def _present(self, k: int, t: int) -> list[int]:
-        """Clients of a site that play round t."""
+        """Clients of a site that take part in round t."""
         return self._kind.present(self.known, k, self.members[k].rows, t)
 
     # --- a round
 
     def _play_round(self, t: int) -> str:
-        """Play one round, repeated without the sites that fail in it; return a line about it."""
+        """Run one round, and repeat it without the sites that fail in it; return a line about it."""
         begun, state = time.perf_counter(), self.server.state
         while True:
             here = self._await_sites(t)
@@ -260,8 +260,8 @@ class SitesServer:
             for k in failed:
                 self.members[k].away |= self._is_same_process(k, asked[k])
             gone = [k for k in failed if self.members[k].away]
-            without = f"no answer of {_names_of_sites(gone)}; it is played again without" if gone else ""
-            self._say(f"round {t + 1}: {without or f'{_names_of_sites(failed)} restarted; it is played again'}")
+            without = f"no answer of {_names_of_sites(gone)}; the round is repeated without" if gone else ""
+            self._say(f"round {t + 1}: {without or f'{_names_of_sites(failed)} restarted; the round is repeated'}")
             self.lost.sent, self.lost.heard = self.lost.sent + traffic.sent, self.lost.heard + traffic.heard
         for k in here:
             self.members[k].heard = t
@@ -273,7 +273,7 @@ class SitesServer:
         return (self.members[k].node, self.members[k].session) == (before.node, before.session)
 
     def _play_exchanges(self, t: int, here: list[int], traffic: Traffic) -> list[int]:
-        """Play all exchanges of a round; return sites that do not answer; the round is then discarded."""
+        """Run all exchanges of a round; return the sites that fail, with which the round is discarded."""
         clients = [number for k in here for number in self._present(k, t)]
         share = np.full(len(clients), 1 / max(len(clients), 1))
         for exchange in range(self._exchanges):
@@ -299,9 +299,9 @@ class SitesServer:
         like: Packet | None,
         traffic: Traffic,
     ) -> dict[int, list[Packet | None]]:
-        """What comes up from each site, client by client, of what went down; without sites that fail.
+        """Send each site its clients' messages, and return the answers, client by client, without sites that fail.
 
-        All that comes up must be of the form of the packet `like`, and its numbers finite.
+        All answers must have the form of the packet `like` and finite numbers.
         """
         said, is_secret = {}, like is not None and "secure" in self._run.conditions
         for k in here:
@@ -325,7 +325,7 @@ class SitesServer:
                     require_like(packet, like)
                 slowest = max(slowest, float(about["seconds"]))
             except BROKEN as error:
-                self._say(f"site {k}: its answer is not one of fkl ({error})")
+                self._say(f"site {k}: its answer is not from fkl ({error})")
                 diverged += isinstance(error, NotFiniteError)
                 continue
             found[k] = packets
@@ -333,15 +333,15 @@ class SitesServer:
         traffic.played += slowest
         if diverged == len(here):
             label = self._run.algo.label
-            raise FklError(f"round {t + 1}: no site has finite numbers any more, so {label} has diverged; {MEND}")
+            raise FklError(f"round {t + 1}: no site has finite numbers left, so {label} has diverged; {MEND}")
         return found
 
     def _sum_in_secret(
         self, t: int, exchange: int, here: list[int], said: dict[int, Words], like: Packet, traffic: Traffic
     ) -> dict[int, list[Packet | None]]:
-        """As `_exchange`, with the sum of all messages as the message of the first client, and nothing as the others'.
+        """Like `_exchange`, but the first client's message is the sum of all messages, and the others are empty.
 
-        What comes and goes is of no method, but of `fkl.sites.masks`.
+        The messages between server and sites are those of `fkl.sites.masks`, not of a method.
         """
         secret = Sum(self._run.conditions["secure"], here, like)
         letters = dict.fromkeys(here, b"")
@@ -354,7 +354,7 @@ class SitesServer:
                     secret.require_size(k, phase, letter := about["letter"])
                     traffic.played += float(about["seconds"]) / len(here)
                 except BROKEN as error:
-                    self._say(f"site {k}: its answer is not one of fkl ({error})")
+                    self._say(f"site {k}: its answer is not from fkl ({error})")
                     continue
                 up[k] = letter
             for k in here:
@@ -372,7 +372,7 @@ class SitesServer:
         return {k: [next(packets) for _ in self._present(k, t)] for k in here}
 
     def _collect_errors(self) -> dict[int, Errors]:
-        """Request the errors so far from the available sites, and let them write their predictions and models."""
+        """Request the errors so far from the connected sites, which also write their predictions and models."""
         words = self._words | {"played": self.now.book.rounds, "server": to_bytes(self.server.state)}
         said = {k: words | {"heard": one.heard} for k, one in self.members.items() if not one.away}
         found = {}
@@ -381,10 +381,10 @@ class SitesServer:
                 names = ("squared_error", "baseline", "target", "target_squared")
                 found[k] = Errors(int(about["rows"]), *(float(about[name]) for name in names))
                 if not 0 <= found[k].rows <= self.members[k].rows:
-                    raise ValueError(f"{found.pop(k).rows} rows, and it has {self.members[k].rows}")
+                    raise ValueError(f"{found.pop(k).rows} rows, but it has {self.members[k].rows}")
                 self.now.sent[k] = int(about["sent"])
             except BROKEN as error:
-                self._say(f"site {k}: its report is not one of fkl ({error})")
+                self._say(f"site {k}: its report is not from fkl ({error})")
         if silent := [k for k in said if k not in found]:
             theirs = "its errors, predictions and model" if len(silent) == 1 else "their errors, predictions and models"
             self._say(f"no report of {_names_of_sites(silent)}: {theirs} may be missing")
@@ -393,13 +393,13 @@ class SitesServer:
     # --- Flower
 
     def _answers(self, said: dict[int, Words], kind: str, traffic: Traffic, group: str) -> Iterator[tuple[int, Words]]:
-        """Answers of sites as they arrive, until the time limit; sites that refuse or have restarted give none."""
+        """Answers of sites as they arrive, until the time limit; none from sites that refuse or have restarted."""
         members = {k: replace(self.members[k]) for k in said}
         site_of = {one.node: k for k, one in members.items()}
         contents = {members[k].node: words for k, words in said.items()}
         asked, begun = push(self._grid, contents, kind, self._timeout, traffic, group), time.monotonic()
         self._again |= {node: begun + ASK_S for node in site_of}
-        ended: set[int] = set()  # nodes whose site may be started again until the time is up
+        ended: set[int] = set()  # nodes whose site may restart before the time limit
         while (asked or ended) and (waited := time.monotonic() - begun) < self._timeout:
             for node, answer in pull(self._grid, asked, traffic):
                 k = site_of[node]
@@ -429,7 +429,7 @@ class SitesServer:
         self._written = time.monotonic()
 
     def _summary(self) -> Iterator[str]:
-        """The result, and the cost of it."""
+        """Lines about the result and its cost."""
         book = self.now.book
         if noise_of(self._run) is not None:
             yield self._privacy_spent()
@@ -438,13 +438,13 @@ class SitesServer:
             yield f"{what}: {arrays.sum()} bytes of arrays, in {whole.sum()} bytes of Flower's messages"
         yield (
             f"{book.seconds.sum():.1f} s in {plural(book.rounds, 'round')}, "
-            f"of which the slowest site computed {book.played.sum():.1f} s"
+            f"during which the slowest site computed for {book.played.sum():.1f} s"
         )
         yield SECURE if "secure" in self._run.conditions else OPEN
         yield f"files: {self._folder.resolve()}"
 
     def _privacy_spent(self) -> str:
-        """Epsilon of all messages of a client: one mechanism for each sum, or for each message."""
+        """Epsilon of all messages of a client; each sum, or each message, is one mechanism."""
         noise = noise_of(self._run)
         assert noise is not None
         if not accountant.INSTALLED:
@@ -464,12 +464,12 @@ def server_app() -> ServerApp:
 
 
 def main(grid: Grid, context: Context) -> None:
-    """Play the run of the project's configuration, from its beginning or from the end of the last server."""
+    """Run the project's configuration, from the beginning or from where the last server ended."""
     given, out = context.run_config, Path(str(context.run_config["out"]))
     if trial := os.environ.get(MARK):
         Thread(target=_end_with, args=(int(trial.partition("-")[0]),), daemon=True).start()
-    # Where an answer's head comes before its content, Flower waits a second, and three minutes if the site has ended
-    # in between. Only these defaults say how long.
+    # If an answer's head arrives before its content, Flower waits a second, or three minutes if the site has ended in
+    # between. Only these defaults set the times.
     pull_objects.__kwdefaults__ |= {"initial_backoff": PAUSE_S, "max_time": float(str(given["timeout-s"])) / 4}
     try:
         run = run_of(str(given["configuration"]))
@@ -481,7 +481,7 @@ def main(grid: Grid, context: Context) -> None:
 
 
 def _end_with(trial: int) -> None:
-    """End this process after that of `fkl flower try`, which ends it itself unless it was killed."""
+    """End this process once `fkl flower try` has ended, which does so itself unless it was killed."""
     with suppress(ProcessLookupError):
         while True:
             os.kill(trial, 0)  # sends nothing

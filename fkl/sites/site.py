@@ -1,4 +1,4 @@
-"""A site: it acts for one client, or several, with the rows of its own file, and answers message after message.
+"""A site: it runs one or several clients with the rows of its own file, and answers one message after another.
 
 Between two messages a site keeps only `Memory`: in Flower's context of the node, and in a file next to the rows, from
 which another process of the site can continue.
@@ -31,13 +31,13 @@ from fkl.wire.packets import read_packets, write_packets
 
 
 class Site:
-    """State of a site when a message arrives.
+    """A site while it answers a message.
 
     Parameters
     ----------
     context : flwr.app.Context
-        Its node's configuration has `path`, the file of rows, `site`, its own number, from 0, and `session` if its
-        process is kept.
+        Its node's configuration has `path`, the file of rows, `site`, the site's number from 0, and `session` if all
+        messages have the same process.
     about : mapping
         Facts in the message.
     """
@@ -54,7 +54,7 @@ class Site:
 
     @property
     def clients_per_site(self) -> int:
-        """How many clients every site has."""
+        """Number of clients of every site."""
         return int(self._context.run_config["clients-per-site"])
 
     @cached_property
@@ -69,7 +69,7 @@ class Site:
 
     @cached_property
     def known(self) -> Known:
-        """Message of the server to all sites."""
+        """The common facts, which the server sends to all sites."""
         return known_of(self._about)
 
     @cached_property
@@ -79,26 +79,26 @@ class Site:
 
     @cached_property
     def memory(self) -> Memory:
-        """Its memory of the run; a new one if there is none."""
+        """Its memory of the run; a new one at the beginning."""
         held = self._context.state.get(MEMORY)
         if held is not None:
             return of_bytes(bytes(held["all"]), Memory)
         return read(self._file("memory"), Memory) or Memory({}, np.full(len(self.own_table.y), np.nan))
 
     def remember(self) -> None:
-        """Keep the memory for the next message, with Flower and in a file."""
+        """Store the memory for the next message, in Flower's context and in a file."""
         self._context.state[MEMORY] = ConfigRecord({"all": to_bytes(self.memory)})
         write_sealed(self._file("memory"), to_arrays(self.memory))
 
     def write_predictions(self, predicted: Any) -> None:
-        """One line for each row with a prediction made before its target was known, in the target's units."""
+        """Write one line for each row with a prediction, in the target's units."""
         y, there = self.table.y, np.flatnonzero(~np.isnan(predicted))
         values = zip(there, y[there], self.known.scale.y_back(predicted[there]), strict=True)
         lines = [f"{row + 1},{float(target)!r},{float(guess)!r}" for row, target, guess in values]
         write_text(self._file("predictions.csv"), "\n".join(["row,target,prediction", *lines, ""]))
 
     def write_model(self, function: Any) -> None:
-        """The model of the site's clients, for `fkl predict` and `fkl.load`."""
+        """Write the model of the site's clients, for `fkl predict` and `fkl.load`."""
         encoder = self.table.encoder or Encoder(self.known.columns)
         sites = (str(self.number),) * self.known.clients_per_site
         about = About(self.run.algo.label, self.run.dataset.name, sites, signs=False)
@@ -107,7 +107,7 @@ class Site:
         )
 
     def _file(self, kind: str) -> Path:
-        """The site's own file of this run, in a folder next to the rows."""
+        """Path of a site's file of this run, in a folder next to the rows."""
         return self._path.with_name(f"{self._path.stem}.site{self.number}.{self._about['run']}") / kind
 
 
@@ -116,12 +116,12 @@ def hello(site: Site, given: Words) -> Words:
     ends, memory = asdict(ends_of(site.run, site.own_table, site.clients_per_site, site.number)), site.memory
     about = {"site": site.number, "session": site.session, "rows": len(site.own_table.y)}
     about |= {"heard": memory.heard, "played": memory.round}
-    # A record of Flower holds lists, and no tuples.
+    # Records of Flower can contain lists, but not tuples.
     return about | {name: list(value) if isinstance(value, tuple) else value for name, value in ends.items()}
 
 
 def turn(site: Site, given: Words) -> Words:
-    """Play one exchange of a round: the function `client` of the contract of each client, and its message up."""
+    """Do one exchange of a round: call the contract's function `client` for each client, and return the messages."""
     if given.get("phase", 0):
         return {"letter": answer_of_mask(site, given), "seconds": 0.0}
     begun, t, exchange = time.perf_counter(), int(given["round"]), int(given["exchange"])
@@ -152,19 +152,19 @@ def answer_of_mask(site: Site, given: Words) -> bytes:
     """A site's letter in a phase of a secure sum."""
     mask = site.memory.mask
     if mask is None:
-        raise FklError("secure sums: the server asks for a sum that is not under way")
+        raise FklError("secure sums: the server asks for a sum that has not begun")
     letter = mask.answer(site.number, site.run.conditions["secure"].bits, int(given["phase"]), given["letter"])
     site.remember()
     return letter
 
 
 def results(site: Site, given: Words) -> Words:
-    """Write predictions and the model so far; report how many rows were predicted, and sums of their errors.
+    """Write predictions and the model so far; report the number of predicted rows, and sums of their errors.
 
     With noise on messages, which protects the rows, the sums are not reported.
     """
     memory, clients, scale = site.memory, site.clients, site.known.scale
-    memory.settle(int(given["heard"]))  # not remembered: a server that ends before it seals goes back a round
+    memory.settle(int(given["heard"]))  # not stored: a server that ends before it seals its state goes back a round
     function = None
     if memory.state and hasattr(site.run.algo, "functions"):
         server = of_bytes(given["server"], object)
@@ -198,14 +198,14 @@ def client_app() -> ClientApp:
 
 
 def _answering(answer: Callable[[Site, Words], Words]) -> Callable[[Message, Context], Message]:
-    """The function that Flower calls. It prints errors only at the site, because a message may quote a cell."""
+    """The function that Flower calls. Errors are printed only at the site, because a message may quote a cell."""
 
     def reply(message: Message, context: Context) -> Message:
         try:
             given = dict(message.content[ABOUT])
             words: Words = answer(Site(context, given), given)
         except FklError as error:
-            words = {"refused": "it cannot answer; the output of its fkl flower site says why"}
+            words = {"refused": "it cannot answer; see the output of fkl flower site there"}
             if isinstance(number := context.node_config.get("site"), int):
                 words["site"] = number
             refuse(error)

@@ -1,8 +1,8 @@
-"""`fkl flower site`: one process that joins a SuperLink as a site and answers message after message.
+"""`fkl flower site`: a process that joins a SuperLink as a site and answers one message after another.
 
-A SuperNode of Flower looks for messages every 3 seconds and starts a Python process for each. This process keeps the
-connection, looks many times a second, and runs no code that the server sends: it reads the configuration of a project,
-and runs the functions of the fkl that is installed here. The connection is Flower's own, that of its SuperNode.
+A SuperNode of Flower polls for messages every 3 seconds and starts a Python process for each. This process keeps the
+connection, polls many times a second, and runs no code that the server sends: it reads a project's configuration, and
+runs the functions of the fkl that is installed here. The connection is that of Flower's SuperNode.
 """
 
 import secrets
@@ -39,11 +39,11 @@ from fkl.sites.site import client_app
 
 Keys = tuple[ec.EllipticCurvePrivateKey, ec.EllipticCurvePublicKey]
 PAUSE_S, LONGEST_PAUSE_S = 0.02, 0.5
-"""Between two looks for messages: at first, and at most; a tenth of the time waited so far in between."""
+"""Seconds between two polls for messages, at first and at most; in between, a tenth of the time waited so far."""
 PULL_S = 10.0
-"""How long the content of a message may come after its head."""
+"""Maximum seconds between the arrival of a message's head and of its content."""
 LOST = (httpx.HTTPError, ObjectPullError, ObjectPushError, RuntimeError, ValueError, KeyError, OSError)
-"""Errors for a message that cannot be fetched or answered: its run has ended, or the server is gone."""
+"""Errors for a message that cannot be fetched or answered, because its run or the server has ended."""
 
 
 def join(superlink: str, number: int, rows: Path, certificates: Path | None, key: Path | None) -> None:
@@ -58,9 +58,9 @@ def join(superlink: str, number: int, rows: Path, certificates: Path | None, key
     rows : Path
         File of the site's rows.
     certificates : Path or None
-        Certificates that must have signed the server's; None for a connection without TLS.
+        Certificates that must have signed the server's certificate; None for a connection without TLS.
     key : Path or None
-        The private key by which the server knows the site; None if the server admits all.
+        The private key by which the server recognises the site; None if the server admits all sites.
 
     Raises
     ------
@@ -69,11 +69,11 @@ def join(superlink: str, number: int, rows: Path, certificates: Path | None, key
     """
     require(rows.is_file(), "rows", rows, "the file of the site's rows")
     tls = certificates is not None
-    require(tls or key is None, "key", key, "given with --certificates: Flower checks keys over TLS alone")
+    require(tls or key is None, "key", key, "given with --certificates, because Flower checks keys only over TLS")
     trusted, keys = None if certificates is None else _read(certificates), None if key is None else _keys(key)
     number_of_node = rows.with_name(f"{rows.stem}.site{number}.node")
     if keys is not None and number_of_node.exists():
-        with suppress(ValueError):  # a file that holds no number is written again
+        with suppress(ValueError):  # a file without a number is replaced
             _end_membership(int(number_of_node.read_bytes()), superlink, trusted, keys)
     with http_request_response(superlink, not tls, trusted, keys) as (node, *calls):
         write_text(number_of_node, f"{node}\n")
@@ -84,7 +84,7 @@ def join(superlink: str, number: int, rows: Path, certificates: Path | None, key
 
 
 def _end_membership(node: int, superlink: str, trusted: bytes | None, keys: Keys) -> None:
-    """Sign off a process of this site that was killed: the SuperLink would wait a minute for it, and admit no other."""
+    """Sign off a killed process of this site; otherwise the SuperLink would wait a minute for it and admit no other."""
     signed = [RuntimeVersionHttpInterceptor(component_name="SuperNode"), NodeAuthHttpInterceptor(*keys)]
     client = FleetHttpClient.from_server_address(superlink, trusted is None, trusted, interceptors=signed)
     with client, suppress(httpx.HTTPError):
@@ -102,7 +102,7 @@ def _answer_messages(
     push_object: Callable[..., None],
     confirm: Callable[..., None],
 ) -> None:
-    """Take one message after another, and send its answer."""
+    """Receive one message after another, and send the answers."""
     app, contexts, last = client_app(), dict[int, Context](), time.monotonic()
     while True:
         try:
@@ -124,7 +124,7 @@ def _answer_messages(
             message = pull_and_inflate_object_from_tree(
                 tree, pull, confirmed, return_type=Message, initial_backoff=PAUSE_S, max_time=PULL_S
             )
-            message.metadata.__dict__["_message_id"] = tree.object_id  # as Flower sets it: it is not in the bytes
+            message.metadata.__dict__["_message_id"] = tree.object_id  # as Flower sets it; the bytes lack it
             TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = run_id, node, 0
             begun = time.perf_counter()
             answer = app(message, contexts[run_id])
@@ -146,9 +146,9 @@ def _keys(file: Path) -> Keys:
     try:
         key = load_ssh_private_key(_read(file), None)
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise FklError(f"{file}: holds no private key of OpenSSH ({error})") from None
+        raise FklError(f"{file}: not an OpenSSH private key ({error})") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise FklError(f"{file}: its key is not of an elliptic curve; make one by ssh-keygen -t ecdsa -b 384")
+        raise FklError(f"{file}: its key is not an elliptic-curve key; make one with ssh-keygen -t ecdsa -b 384")
     return key, key.public_key()
 
 

@@ -1,4 +1,4 @@
-"""The state of a site between two messages, and of the server between two rounds: both outlive their processes."""
+"""The state of a site between two messages and of the server between two rounds, which outlive their processes."""
 
 import hashlib
 import json
@@ -28,7 +28,7 @@ SEALED = "server.sealed"
 
 @dataclass
 class Memory:
-    """Its clients' states after the last completed round, and after a newer one, if any.
+    """A site's memory: its clients' states after the last completed round, and after a newer round, if any.
 
     A round is completed when the server has the answers of all its sites. Other rounds are discarded, as if the site
     had been absent.
@@ -36,21 +36,21 @@ class Memory:
     Parameters
     ----------
     state : dict of int to any
-        By client, after round `heard`; without clients that have not played.
+        States after round `heard`, by client, without clients that have not taken part.
     y_hat : (n,)
-        Predictions of all rows in completed rounds, and in `round`; NaN if there is none.
+        Predictions of all rows in completed rounds and in `round`; NaN for rows without one.
     heard : int
         Last completed round, from 0; -1 for none.
     round, exchange : int
-        Played since; -1 for none.
+        Newer round, and last exchange in it; -1 for none.
     rows : list of int
-        Rows predicted in it.
+        Rows that were predicted in the newer round.
     after : dict of int to any
-        As `state`, after that round.
+        States after the newer round, by client.
     sent : dict of int to int
         Number of messages of each client so far, including those of discarded rounds.
     mask : Mask or None
-        Of the secure sum that is under way.
+        State of the current secure sum.
     """
 
     state: dict[int, Any]
@@ -64,7 +64,7 @@ class Memory:
     mask: Mask | None = None
 
     def settle(self, heard: int) -> None:
-        """Keep the last played round if the server has completed it, and discard it otherwise.
+        """Keep the newer round if the server has completed it, and discard it otherwise.
 
         Raises
         ------
@@ -74,7 +74,7 @@ class Memory:
         if heard == self.round >= 0:
             self.state, self.heard = self.after, heard
         elif heard != self.heard:
-            raise FklError(f"it remembers up to round {self.heard + 1}, where the server has heard round {heard + 1}")
+            raise FklError(f"it remembers up to round {self.heard + 1}, but the server has completed round {heard + 1}")
         elif self.round >= 0:
             self.y_hat[self.rows] = np.nan
         self.after, self.rows, self.round, self.exchange = {}, [], -1, -1
@@ -85,7 +85,7 @@ class Memory:
         Raises
         ------
         fkl.basics.errors.FklError
-            If the previous exchange was not played here.
+            If this memory does not have the previous exchange.
         """
         if exchange == 0:
             self.settle(heard)
@@ -95,7 +95,7 @@ class Memory:
         return self.after
 
     def end(self, t: int, exchange: int, state: dict[int, Any]) -> None:
-        """Store the result of the exchange."""
+        """Store the clients' states after an exchange."""
         self.round, self.exchange, self.after = t, exchange, state
 
     def predicted(self, row: int, y_hat: float) -> None:
@@ -114,7 +114,7 @@ class Member:
         Flower's node.
     rows : int
     session : str
-        Random session of the site's process; empty if every message has its own process.
+        Random name of the site's process; empty if every message has its own process.
     heard : int
         The last completed round in which it took part, from 0; -1 for none.
     away : bool
@@ -138,7 +138,7 @@ class Progress:
         Digest of the run's configuration and of its sites.
     known : Known
     server : any
-        The server's state of the method.
+        State of the method's server.
     members : dict of int to Member
     book : Book
     summed : dict of int to int
@@ -171,7 +171,7 @@ def of_arrays(arrays: Mapping[str, NDArray[Any]], kind: type[Kind]) -> Kind:
     Raises
     ------
     TypeError
-        For a value of another kind; other errors, for arrays that are not from `to_arrays`.
+        For a value of another kind; other errors for arrays that `to_arrays` did not make.
     """
     found = Reader(dict(arrays), None).value(json.loads(arrays[TEXT].tobytes()))
     if not isinstance(found, kind):
@@ -186,7 +186,7 @@ def to_bytes(value: Any) -> bytes:
 
 
 def of_bytes(content: bytes, kind: type[Kind]) -> Kind:
-    """Inverse of `to_bytes`; raises as `of_arrays`, and DamagedError, which is a ValueError."""
+    """Inverse of `to_bytes`; raises the errors of `of_arrays`, and DamagedError, which is a ValueError."""
     return of_arrays(read_arrays(BytesIO(content)), kind)
 
 
@@ -203,7 +203,7 @@ def read(file: Path, kind: type[Kind]) -> Kind | None:
     except FileNotFoundError:
         return None
     except DAMAGE as error:
-        raise FklError(f"{file}: cannot be read ({in_one_line(error)}); remove it to start anew") from None
+        raise FklError(f"{file}: cannot be read ({in_one_line(error)}); delete it to start again") from None
 
 
 def project_of(settings: Any) -> str:
@@ -213,10 +213,10 @@ def project_of(settings: Any) -> str:
 
 
 def unfinished(out: Path, settings: Any) -> Path | None:
-    """The newest folder of a run of this project that has not ended, whose method's classes are loaded already."""
+    """The newest folder of an unfinished run of this project. The classes of its method must be loaded already."""
     project = project_of(settings)
     for file in sorted(out.glob(f"*/{SEALED}"), key=lambda file: file.stat().st_mtime, reverse=True):
-        if project.encode() in file.read_bytes():  # others may have classes that are not loaded
+        if project.encode() in file.read_bytes():  # other projects may have classes that are not loaded
             found = read(file, Progress)
             if found is not None and found.project == project and not found.finished:
                 return file.parent

@@ -43,7 +43,7 @@ class Errors:
         return cls(*(sum(getattr(each[k], name) for k in sorted(each)) for name in names))
 
     def columns(self, error: str, baseline: str, unit: float) -> dict[str, float]:
-        """Columns as in a simulation's summary, by name; `unit` of the target is 1 on the common scale."""
+        """Columns as in a simulation's summary, by name; `unit` is the size of 1 in the target's units."""
         n = max(self.rows, 1)
         mse, variance = self.squared_error / n, self.target_squared / n - (self.target / n) ** 2
         r2 = 1 - mse / variance if variance > 0 else np.nan
@@ -52,16 +52,16 @@ class Errors:
 
 @dataclass
 class Traffic:
-    """Bytes and seconds of a round: bytes of arrays, which the ledger counts, and total bytes of Flower's messages.
+    """Bytes and seconds of a round: bytes of arrays, as a ledger counts them, and total bytes of Flower's messages.
 
     Parameters
     ----------
     up, down : dict of int to int
         Bytes of arrays by site.
     sent, heard : int
-        Bytes of Flower's messages, serialised.
+        Bytes of Flower's serialised messages.
     played : float
-        Seconds that the slowest site computed.
+        Seconds of computing at the slowest site.
     """
 
     up: dict[int, int] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class Traffic:
 
 @dataclass
 class Book:
-    """Rounds that counted.
+    """Record of the completed rounds.
 
     Parameters
     ----------
@@ -84,11 +84,11 @@ class Book:
     sent, heard : (T,) int64
         Bytes of Flower's messages.
     seconds, played : (T,)
-        Seconds of the round, and the part in which the slowest site computed.
+        Seconds of the round, and of computing at the slowest site.
     errors : dict of int to dict of int to Errors
-        By round of the report, from 1, and by site.
+        Reports by round, from 1, and by site.
     rounds : int
-        Number of rounds played.
+        Number of completed rounds.
     """
 
     here: NDArray[np.bool_]
@@ -103,13 +103,13 @@ class Book:
 
     @classmethod
     def empty(cls, rounds: int, sites: int) -> Self:
-        """State before the first of this many rounds."""
+        """The record before the first of this many rounds."""
         up, down = (np.zeros((rounds, sites), np.int64) for _ in range(2))
         sent, heard = (np.zeros(rounds, np.int64) for _ in range(2))
         return cls(np.zeros((rounds, sites), np.bool_), up, down, sent, heard, np.zeros(rounds), np.zeros(rounds))
 
     def enter(self, here: list[int], traffic: Traffic, seconds: float) -> None:
-        """Book the next round."""
+        """Record the next round."""
         t = self.rounds
         self.here[t, here] = True
         for k in here:
@@ -130,11 +130,11 @@ class Book:
         ----------
         folder : Path
         rows : dict of int to int
-            Of each site.
+            Number of rows of each site.
         names : (str, str)
             Columns of the error and of its baseline.
         unit : float
-            Unit of the target that is 1 on the common scale.
+            Size of 1 on the common scale, in the target's units.
         """
         blank = dict.fromkeys(Errors(0, 0, 0, 0, 0).columns(*names, unit), "")
         lines = [",".join([*COLUMNS, *blank])]
@@ -155,7 +155,7 @@ class Book:
         write_text(folder / "sites.csv", "\n".join([*lines, ""]))
 
     def summary(self, names: tuple[str, str], unit: float) -> Iterator[str]:
-        """The result in words: all sites together, and each."""
+        """Lines with the result of all sites together, and of each site."""
         last = self.last_errors
         if not last or not np.isfinite(Errors.total(last).squared_error):
             return

@@ -1,7 +1,7 @@
 """`fkl flower try`: a server and its sites on this machine, each in its own process.
 
-There is a SuperLink, and a process for each site, only on 127.0.0.1, with TLS and with keys by which the SuperLink
-knows the sites. All of them end with the trial.
+It starts a SuperLink and a process for each site, only on 127.0.0.1, with TLS and with keys by which the SuperLink
+recognises the sites. All of them end with the trial.
 """
 
 import ctypes
@@ -38,12 +38,12 @@ HERE = "127.0.0.1"
 MARK = "FKL_TRIAL"
 """Variable in the environment of a trial's processes: the process number of `fkl flower try`, and random letters."""
 PATIENCE_S = 60.0
-"""Time limits in seconds: for the SuperLink to listen, and for a Flower command to end."""
-GOES_ON = "the same command goes on with the run"
+"""Time limit in seconds for the SuperLink to listen, and for a Flower command to end."""
+GOES_ON = "the same command continues the run"
 
 
 def play(project: Path, files: Sequence[Path], folder: Path) -> int:
-    """Play a project of `fkl flower init` to its end, and print what its server says.
+    """Run a project of `fkl flower init` to its end, and print its server's output.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def play(project: Path, files: Sequence[Path], folder: Path) -> int:
         nonlocal ended
         if line.startswith(("files: ", "error: ")):
             ended = line
-        elif _is_ours(line) and not ended:  # after an error Flower tells where it was raised
+        elif _is_ours(line) and not ended:  # after an error, Flower prints where it was raised
             say(line)
 
     with Deployment(folder, files) as deployment:
@@ -83,12 +83,12 @@ def play(project: Path, files: Sequence[Path], folder: Path) -> int:
 
 
 def require_sites(project: Path, files: Sequence[Path]) -> None:
-    """Read what each site will read, and refuse whatever it or the server would refuse, before any process starts.
+    """Read the files of all sites, and raise the errors of the sites and of the server, before any process starts.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        Names the site and its file.
+        The message names the site and its file.
     """
     toml = project / "pyproject.toml"
     require(toml.is_file(), "project", project, "a folder that fkl flower init has written")
@@ -96,10 +96,10 @@ def require_sites(project: Path, files: Sequence[Path]) -> None:
         given = tomllib.loads(toml.read_text(encoding="utf-8"))["tool"]["flwr"]["app"]["config"]
         sites, clients, configuration = (given[name] for name in ("sites", "clients-per-site", "configuration"))
     except (ValueError, KeyError, TypeError) as error:
-        raise FklError(f"{toml}: is not as fkl flower init writes it ({in_one_line(error)})") from error
+        raise FklError(f"{toml}: not a file that fkl flower init wrote ({in_one_line(error)})") from error
     if len(files) != sites:
-        there = f"there {'is' if len(files) == 1 else 'are'} {plural(len(files), 'file')} of rows"
-        raise FklError(f"{there}, and {project} is for {plural(sites, 'site')}: give one file for each, site 0's first")
+        there = f"{plural(len(files), 'file')} of rows {'is' if len(files) == 1 else 'are'} given"
+        raise FklError(f"{there}, but {project} is for {plural(sites, 'site')}: give one file per site, in their order")
     run = run_of(configuration)
     tables: list[Table] = []
     for k, file in enumerate(files):
@@ -117,7 +117,7 @@ def require_sites(project: Path, files: Sequence[Path]) -> None:
 
 @contextmanager
 def _named(k: int, file: Path) -> Iterator[None]:
-    """Name the site that an error in this block is about."""
+    """Put the site and its file before any error of this block."""
     try:
         yield
     except FklError as error:
@@ -150,11 +150,11 @@ class Deployment:
     Parameters
     ----------
     folder : Path
-        For logs, certificates, keys, Flower's own files, and those of the server.
+        Folder for logs, certificates, keys, Flower's files, and the server's files.
     files : sequence of Path
         Rows of site 0, 1, ...
     database : str
-        The file in which the SuperLink keeps what it knows; by default its memory, so nothing is left of it.
+        The file in which the SuperLink stores its state; by default it is in memory, so nothing is left afterwards.
 
     Attributes
     ----------
@@ -166,7 +166,7 @@ class Deployment:
         self._database = database
         self.folder, self.files, self.status = folder.resolve(), [file.resolve() for file in files], 0
         self._running: dict[str, subprocess.Popen[bytes]] = {}
-        self._begins: dict[str, int] = {}  # where this deployment's part of a log begins
+        self._begins: dict[str, int] = {}  # place where this deployment's part of a log begins
         home = self.folder / "home"
         with writing(home):
             home.mkdir(parents=True, exist_ok=True)
@@ -181,9 +181,9 @@ class Deployment:
             "FLWR_TELEMETRY_ENABLED": "0",
             "FLWR_DISABLE_UPDATE_CHECK": "1",
             "FLWR_HOME": str(home),
-            "PYTHONIOENCODING": "utf-8",  # of the logs, whatever the terminal's
+            "PYTHONIOENCODING": "utf-8",  # encoding of the logs, whatever the terminal's is
             MARK: f"{os.getpid()}-{secrets.token_hex(16)}",
-            "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.1",  # s until the server of a run starts
+            "FLWR_SUPEREXEC_TASK_POLL_INTERVAL": "0.1",  # seconds between two looks for a new run
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "PYTHONUNBUFFERED"), "1"),
         }
@@ -201,7 +201,7 @@ class Deployment:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for name in reversed([*self._running]):  # the SuperLink last: it waits for open connections
+        for name in reversed([*self._running]):  # the SuperLink last, because it waits for open connections
             self.kill(name, signal.SIGTERM)
         self._end_what_is_left()
 
@@ -241,11 +241,11 @@ class Deployment:
         self.start(f"site{k}", sys.executable, "-m", "fkl", "flower", "site", f"{HERE}:{self.link}", *words)
 
     def is_running(self, name: str) -> bool:
-        """Whether a process was started, and not ended by `kill`."""
+        """Whether a process was started, and not yet ended by `kill`."""
         return name in self._running
 
     def kill(self, name: str, how: int = signal.SIGKILL) -> None:
-        """End a process that was started here, with its group."""
+        """End a process that was started here, and its process group."""
         process = self._running.pop(name)
         with suppress(ProcessLookupError):
             os.killpg(process.pid, how)
@@ -276,16 +276,16 @@ class Deployment:
                 time.sleep(0.2)  # the log comes in batches, half a second apart
 
     def _require_all(self) -> None:
-        """Refuse to go on without a process: the server waits for a site however long it takes."""
+        """Raise an error if a process has ended, because the server would wait for a site without end."""
         for name, process in self._running.items():
             ended = "" if process.poll() is None else f"has ended with exit code {process.returncode}"
             if name == "superlink" and not self._is_listening():
-                ended = ended or "is about to end"  # once the stream of the log has ended, up to a minute later
+                ended = ended or "is about to end"  # which takes up to a minute after the log's stream has ended
             if name != "run" and ended:
                 raise FklError(f"{name} {ended}: see {self.folder / name}.log; {GOES_ON}", help=self.reasons())
 
     def reasons(self) -> list[str]:
-        """The last error of each site in its log, with the file of its rows."""
+        """The last error in each site's log, with the file of its rows."""
         found = []
         for k, file in enumerate(self.files):
             log = self.folder / f"site{k}.log"
@@ -296,7 +296,7 @@ class Deployment:
         return found
 
     def _flwr(self, *words: str) -> None:
-        """Run a command of Flower's."""
+        """Run one of Flower's commands."""
         given = {"cwd": self.folder, "env": self.environment, "capture_output": True, "text": True}
         done = subprocess.run(["flwr", *words], check=False, timeout=PATIENCE_S, **given)  # type: ignore[call-overload]
         if done.returncode:
@@ -312,14 +312,14 @@ class Deployment:
             time.sleep(0.05)
 
     def _is_listening(self) -> bool:
-        """Whether the SuperLink takes connections; one that is too busy for now does."""
+        """Whether the SuperLink accepts connections; true if it is only too busy at the moment."""
         with socket.socket() as one:
             one.settimeout(1)
             return one.connect_ex((HERE, self.link)) != errno.ECONNREFUSED
 
 
 def _ends_with_the_trial() -> Callable[[], object] | None:
-    """On Linux, called in a new process: the system kills it when the trial's process ends, however that ends."""
+    """On Linux, a function for a new process: the system then kills that process when the trial ends in any way."""
     if sys.platform != "linux":
         return None
     library, end_with_parent = ctypes.CDLL(None), 1
@@ -347,7 +347,7 @@ def write_certificates(folder: Path) -> None:
 
 
 def write_key(file: Path) -> None:
-    """Write a site's key and, with .pub, the public key that the SuperLink knows it by."""
+    """Write a site's key and, with .pub, the public key by which the SuperLink recognises it."""
     key = ec.generate_private_key(ec.SECP384R1())
     _write_secret(file, key, serialization.PrivateFormat.OpenSSH)
     openssh = serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH

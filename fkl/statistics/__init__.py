@@ -1,5 +1,5 @@
-"""Differences of methods and their verdicts: arrays in, verdicts out.
+"""Differences of methods and their verdicts, computed from arrays.
 
-`differences` has the difference of two methods with its variance, `verdicts` what follows from it, `equivalence`
-whether a printed number agrees with ours. No file and no run is read here. Begin with `verdicts`.
+`differences` computes the difference of two methods and its variance, `verdicts` decides which method is better, and
+`equivalence` decides whether a printed number agrees with ours. No module reads files or runs. Begin with `verdicts`.
 """

@@ -1,7 +1,7 @@
-"""Difference of two methods on one data set, with the variance for the study's claim.
+"""Difference of two methods on one data set, with its variance for the study's claim.
 
-Errors are compared as log ratios, ln e_A - ln e_B: below 0 if A is better. The claim decides the unit of replication:
-seeds, portions of the rows, rows that all seeds share, clients, blocks of rounds.
+Errors are compared as log ratios, ln e_A - ln e_B, which are below 0 if A is better. The claim decides the unit of
+replication: seeds, portions of the rows, rows that all seeds share, clients, or blocks of rounds.
 """
 
 from collections.abc import Hashable, Sequence
@@ -18,25 +18,25 @@ from fkl.basics.errors import FklError, plural
 from fkl.statistics.intervals import signed_ranks
 
 ROW_BLOCKS = 20
-"""Number of blocks of neighbouring rows: the unit of V_rows, because errors of neighbours are alike."""
+"""Number of blocks of neighbouring rows, the unit of V_rows, because errors of neighbouring rows are correlated."""
 OF_TRAINING = 1.5
-"""Factor of V_rows for rows as training data, because blocks show them as judged: a calibration, not a theorem.
+"""Factor of V_rows for the variance by training rows, because blocks only show that by judged rows; calibrated.
 
-It keeps the level of 5 % for splits, and for streams with a step near the best one. With a quarter of that step,
-different methods had 10 % on 500 rows, and a factor of 2.5 was needed (`tests/study/test_study_learners.py`).
+The factor keeps the level of 5 % for splits, and for streams with a step near the best one. With a quarter of that
+step, the level was 10 % for different methods on 500 rows, which needed 2.5 (`tests/study/test_study_learners.py`).
 """
 MOST_SEEDS = 20
-"""Maximum number of seeds that share rows: with few rows, more splits do not average out the luck of tuning."""
+"""Maximum number of seeds that share rows, because more splits of few rows do not average out lucky tuning."""
 LEAST_CLIENTS = 4
 BLOCKS = 10
 """Number of blocks of rounds of a stream in its own order."""
 MOST_CORRELATION = 0.4
-"""Largest correlation of the means of neighbouring blocks."""
+"""Largest allowed correlation of the means of neighbouring blocks."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Difference of methods A and B as one number with its uncertainty; exact signed ranks if a run failed.
+    """Difference of methods A and B as one number with its uncertainty, or as signed ranks if a run failed.
 
     Parameters
     ----------
@@ -45,18 +45,18 @@ class Difference:
     V, nu : float
         Variance of m, and its degrees of freedom; NaN if a run failed.
     d : (n,) float64
-        Difference of each unit: infinite if only A failed, minus infinity if only B failed, 0 if both.
+        Difference in each unit: infinite if only A failed, minus infinity if only B failed, 0 if both failed.
     unit : str
         Name of the unit, in the singular.
     V_rows : float
-        Contribution to V that more units do not lower: of rows that seeds share, or of the seeds in which clients were
-        judged; else 0.
+        Part of V that more units do not reduce: by rows that seeds share, or by the seeds in which clients were judged;
+        otherwise 0.
     blocks : int
-        Number of blocks of judged rows if seeds share rows; else 0.
+        Number of blocks of judged rows if seeds share rows; otherwise 0.
     seeds : int
-        Seeds of each method.
+        Number of seeds of each method.
     failed_a, failed_b : int
-        Seeds in which the method failed.
+        Number of seeds in which the method failed.
     """
 
     m: float
@@ -70,7 +70,7 @@ class Difference:
     failed_a: int = 0
     failed_b: int = 0
     factor: float = 1.0
-    """V_rows compared with the variance over rows if these were independent."""
+    """V_rows divided by the variance over rows if these were independent."""
 
     @property
     def n(self) -> int:
@@ -84,12 +84,12 @@ class Difference:
 
     @property
     def failed(self) -> bool:
-        """Whether a run of either method failed, and there is no mean difference."""
+        """Whether a run of either method failed, which leaves no mean difference."""
         return self.failed_a + self.failed_b > 0
 
     @cached_property
     def ranks(self) -> tuple[float, float]:
-        """Sum of the signed ranks of d, above 0 if A is worse, and its exact p."""
+        """Sum of the signed ranks of d, above 0 if A is worse, and its p value."""
         return signed_ranks(self.d)
 
     @property
@@ -99,7 +99,7 @@ class Difference:
 
     @cached_property
     def p(self) -> float:
-        """P value of no difference: 2 P(t_nu > |m| / sqrt V), or that of the signed ranks if a run failed.
+        """P value for no difference: 2 P(t_nu > |m| / sqrt V), or that of the signed ranks if a run failed.
 
         NaN if all units have the same finite difference, because nothing was random.
         """
@@ -108,20 +108,20 @@ class Difference:
         return float(2 * stdtr(self.nu, -abs(self.m) / np.sqrt(self.V))) if self.V > 0 else np.nan
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Interval of m, in logarithms; NaN if a run failed."""
+        """Confidence interval of m, as log ratios; NaN if a run failed."""
         reach = stdtrit(self.nu, (1 + level) / 2) * np.sqrt(self.V)
         return float(self.m - reach), float(self.m + reach)
 
 
 def from_seeds(errors_a: ArrayLike, errors_b: ArrayLike, unit: str = "seed") -> Difference:
-    """Claim `seeds`, on these rows; or claim `rows` by portions, each with its own run.
+    """Difference for claim `seeds` on these rows, or for claim `rows` with portions that each have their own run.
 
     V = var(d) / S, nu = S - 1.
 
     Parameters
     ----------
     errors_a, errors_b : (S,)
-        Above 0; not finite if the run failed.
+        Errors above 0; not finite if the run failed.
     unit : {"seed", "portion", "replicate"}
 
     Raises
@@ -136,25 +136,25 @@ def from_seeds(errors_a: ArrayLike, errors_b: ArrayLike, unit: str = "seed") -> 
 
 
 def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Difference:
-    """Claim `rows`, other rows of this source, if all seeds share rows (crossed).
+    """Difference for claim `rows`, other rows of this source, if all seeds share rows (crossed).
 
-    With D_is = q_A,is/e_A - q_B,is/e_B, the first-order form of the log ratio (q: losses of row i in seed s; e: their
-    means over all), z_is = (D_is - mean)/N, and the judged rows in B = `ROW_BLOCKS` blocks of neighbours, or each row
-    its own if there are fewer:
+    With D_is = q_A,is/e_A - q_B,is/e_B, the first-order form of the log ratio (q: loss of row i in seed s; e: mean of
+    all losses), z_is = (D_is - mean)/N, and the judged rows in B = `ROW_BLOCKS` blocks of neighbours, or in blocks of
+    one row if there are fewer rows:
 
         V_rows  = OF_TRAINING B/(B-1) sum_b (sum_{i in b} sum_s z_is)^2
         V_seeds = S/(S-1) sum_s (sum_i z_is)^2      (Cameron, Gelbach and Miller 2011; Owen 2007)
         V       = V_rows + V_seeds
         nu      = V^2 / (V_rows^2/(B-1) + V_seeds^2/(S-1))      (Satterthwaite 1946)
 
-    The factor of a variance over independent rows follows from the data: V_rows / (n/(n-1) sum_i (sum_s z_is)^2).
+    The factor compared with independent rows is computed from the data: V_rows / (n/(n-1) sum_i (sum_s z_is)^2).
 
     Parameters
     ----------
     losses_a, losses_b : (S, J)
-        Loss of each judged row, NaN if it was not judged. A seed with an infinite loss, or none, has failed.
+        Loss of each row, NaN if it was not judged. A seed has failed if a loss is infinite or all are NaN.
     rows : (J,) or (S, J)
-        Number of each judged row in the data set.
+        Number of each row in the data set.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Diff
     if S > MOST_SEEDS:
         raise FklError(
             f"{S} seeds share their rows, and the claim is other rows: at most {MOST_SEEDS} seeds may, "
-            "or each seed needs a portion of its own"
+            "or each seed needs its own portion"
         )
     judged = ~np.isnan(a)
     failed_a, failed_b = (
@@ -199,10 +199,10 @@ def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Diff
 
 
 def from_clients(errors_a: ArrayLike, errors_b: ArrayLike) -> Difference:
-    """Claim `clients`, other clients like these: natural ones (sites, if clients belong to sites), each counted once.
+    """Difference for claim `clients`, other clients like these: natural clients, or sites if clients belong to sites.
 
-    With d_k the log ratio of client k's mean errors over seeds, m their mean, and D_ks = q_A,ks/e_A,k - q_B,ks/e_B,k
-    (q: errors in seed s; e: their means over seeds), the first-order form of its change with the seed:
+    With d_k the log ratio of client k's mean errors over seeds, m the mean of d_k, and D_ks = q_A,ks/e_A,k -
+    q_B,ks/e_B,k (q: errors in seed s; e: their means over seeds), the first-order change of d_k with the seed:
 
         V_clients = var(d) / K
         V_seeds   = S/(S-1) sum_s (sum_k D_ks / (K S))^2
@@ -222,7 +222,7 @@ def from_clients(errors_a: ArrayLike, errors_b: ArrayLike) -> Difference:
     K = a.shape[1]
     if K < LEAST_CLIENTS:
         raise FklError(
-            f"the claim is other clients, and {plural(K, 'natural client')} cannot tell: {LEAST_CLIENTS} are needed"
+            f"the claim is other clients, but there are {plural(K, 'natural client')}: {LEAST_CLIENTS} are needed"
         )
     failed_a, failed_b = (_failed(errors) for errors in (a, b))
     if (failed_a | failed_b).any():
@@ -236,14 +236,14 @@ def from_clients(errors_a: ArrayLike, errors_b: ArrayLike) -> Difference:
 
 
 def from_time(losses_a: ArrayLike, losses_b: ArrayLike) -> Difference:
-    """Claim `time`, the same stream later, in its order: `BLOCKS` blocks of rounds (Ibragimov and Mueller 2010).
+    """Difference for claim `time`, the same stream later in its order: blocks of rounds (Ibragimov, Mueller 2010).
 
     V = var(D) / BLOCKS, nu = BLOCKS - 1, D a block's mean of q_A/e_A - q_B/e_B as in `from_rows`.
 
     Parameters
     ----------
     losses_a, losses_b : (S, T) or (T,)
-        Mean loss over the present clients in each round and seed; not finite if the run failed.
+        Mean loss of the present clients in each round and seed; not finite if the run failed.
 
     Raises
     ------
@@ -254,7 +254,7 @@ def from_time(losses_a: ArrayLike, losses_b: ArrayLike) -> Difference:
     a, b = (np.atleast_2d(np.asarray(losses, np.float64)) for losses in (losses_a, losses_b))
     T = a.shape[1]
     if T < BLOCKS:
-        raise FklError(f"{plural(T, 'round')} cannot be cut into {BLOCKS} blocks: the claim is about time")
+        raise FklError(f"the claim is about time: {plural(T, 'round')} cannot be divided into {BLOCKS} blocks")
     starts = np.arange(BLOCKS) * T // BLOCKS
     lengths = np.diff(starts, append=T)
     a, b = (np.add.reduceat(losses, starts, axis=1) / lengths for losses in (a, b))
@@ -268,28 +268,28 @@ def from_time(losses_a: ArrayLike, losses_b: ArrayLike) -> Difference:
     correlation = away[1:] @ away[:-1] / max(away @ away, np.finfo(float).tiny)
     if correlation > MOST_CORRELATION:
         raise FklError(
-            f"cannot tell over time: neighbouring blocks of {T // BLOCKS} rounds have a correlation of "
+            f"no verdict over time: neighbouring blocks of {T // BLOCKS} rounds have a correlation of "
             f"{correlation:.2f}, above {MOST_CORRELATION}; a longer stream is needed"
         )
     return Difference(m, _variance(D), BLOCKS - 1.0, D, "block", seeds=len(a))
 
 
 def from_data_sets(differences: Sequence[Difference], sources: Sequence[Hashable] | None = None) -> Difference:
-    """Over data sets: the unit is the data set, with one mean log ratio each.
+    """Difference over data sets; each data set is a unit and has one mean log ratio.
 
     V = var(m) / N, nu = N - 1. A data set with failed runs has the sign of its rank test and the largest magnitude.
 
     Parameters
     ----------
     differences : (N,)
-        Differences of one pair of methods.
+        Differences of one pair of methods, one per data set.
     sources : (N,), optional
-        Source of each data set: those of one source count once together, by their mean.
+        Source of each data set. Data sets of one source count as one unit, with their mean.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        For fewer than two.
+        For fewer than two units.
     """
     m = np.array([one.m if not one.failed else one.side * np.inf if one.side else 0.0 for one in differences])
     if sources is not None and len(set(sources)) < len(m):
@@ -305,13 +305,13 @@ def from_data_sets(differences: Sequence[Difference], sources: Sequence[Hashable
 
 
 def satterthwaite(of_rows: float, blocks: float, of_seeds: float, seeds: float) -> float:
-    """Degrees of freedom of the sum of two variances, for these numbers of blocks of rows and of seeds."""
+    """Degrees of freedom of the sum of two variances, from these numbers of blocks and of seeds."""
     below = of_rows**2 / (blocks - 1) + of_seeds**2 / (seeds - 1)
     return (of_rows + of_seeds) ** 2 / below if below > 0 else seeds - 1.0
 
 
 def _of_units(d: Array, unit: str, seeds: int, failed_a: NDArray[np.bool_], failed_b: NDArray[np.bool_]) -> Difference:
-    """Student's t over units of equal weight; without mean and variance if a run failed."""
+    """Difference over units of equal weight; without mean and variance if a run failed."""
     if len(d) < 2:
         raise FklError(f"one {unit} shows no spread: at least two are needed")
     failures: dict[str, Any] = {"failed_a": int(failed_a.sum()), "failed_b": int(failed_b.sum()), "seeds": seeds}
@@ -321,38 +321,38 @@ def _of_units(d: Array, unit: str, seeds: int, failed_a: NDArray[np.bool_], fail
 
 
 def _of_sums(unit: NDArray[np.int64], z: Array) -> float:
-    """Variance of the sum of z, whose terms are dependent within each unit only."""
+    """Variance of the sum of z, whose terms may depend on each other only within a unit."""
     sums = np.bincount(unit, z)
     return float(len(sums) / (len(sums) - 1) * np.square(sums).sum())
 
 
 def _mean(m: Array) -> float:
-    """Mean; a tie if it has infinite values of both signs."""
+    """Mean of m, or 0 (a tie) if it has infinite values of both signs."""
     return 0.0 if np.isinf(m).any() and np.ptp(np.sign(m)) == 2 else float(m.mean())
 
 
 def _failed(errors: Array) -> NDArray[np.bool_]:
-    """Seeds in which any error of (S, n) is not finite."""
+    """Whether each of S seeds has an error that is not finite, from errors (S, n)."""
     return np.logical_not(np.isfinite(errors).all(axis=1))
 
 
 def _variance(d: Array) -> float:
-    """Variance of a mean; exactly 0 if all values are equal."""
+    """Variance of the mean of d; exactly 0 if all values are equal."""
     return float(d.var(ddof=1) / len(d)) if np.ptp(d) > 0 else 0.0
 
 
 def _log_ratios(a: Array, b: Array) -> Array:
-    """Differences of logarithms; a failed run is worst, and two failures tie."""
+    """Log ratios; a failed run counts as worst, and two failed runs as equal."""
     for errors in (a, b):
         if (errors <= 0).any():
-            raise FklError(f"an error of {errors.min():g} has no ratio to another: only errors above 0 can be compared")
+            raise FklError(f"an error of {errors.min():g} has no log ratio: only errors above 0 can be compared")
     a, b = (np.where(np.isfinite(errors), errors, np.inf) for errors in (a, b))
     tie = np.isinf(a) & np.isinf(b)
     return np.log(np.where(tie, 1, a)) - np.log(np.where(tie, 1, b))
 
 
 def _middle(d: Array) -> Array:
-    """Each unit's median over seeds, because one failed run affects all units and must not make them infinite."""
+    """Median over seeds for each unit, because one failed run must not make all units infinite."""
     order = np.sort(d, axis=0)
     lower, upper = order[(len(d) - 1) // 2], order[len(d) // 2]
     with np.errstate(invalid="ignore"):

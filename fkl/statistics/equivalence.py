@@ -1,7 +1,7 @@
-"""Does a printed number agree with ours? A test of equivalence (Schuirmann 1987) with a margin, for numbers and curves.
+"""Test whether a printed number or curve agrees with ours: equivalence within a margin (Schuirmann 1987).
 
-A printed number agrees if a difference of `MARGIN` is excluded, and differs if a difference of 0 is. If our runs, or
-theirs, are too few or vary too much to exclude either, the result is undecided.
+A printed number agrees if a difference of `MARGIN` is excluded, and differs if a difference of 0 is excluded. If
+neither is excluded, because our runs or theirs are too few or vary too much, the result is undecided.
 """
 
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from fkl.basics.arrays import Array
 from fkl.statistics.intervals import LEVEL, quantile
 
 MARGIN = 0.10
-"""Share of the printed number: the largest difference of numbers that agree."""
+"""Largest difference of numbers that agree, as a share of the printed number."""
 DRAWS = 2000
-"""Curves drawn for the test of the largest deviation of a curve's points."""
+"""Number of random curves for the test of a curve's largest deviation."""
 MOST_REPLICATES = 1 << 20
-"""Upper end of the search for a sufficient number of replicates."""
+"""Largest number of replicates in the search for a sufficient number."""
 
 AGREES, DIFFERS, CANNOT_TELL = "agrees", "differs", "cannot tell"
 
@@ -34,17 +34,17 @@ class Equivalence:
     n : int
         Number of runs in its mean; 1 if the paper does not say.
     s_p : float
-        Printed standard deviation of these runs; NaN if there is none, and ours replaces it.
+        Printed standard deviation of these runs; NaN if it is not printed, in which case ours is used.
     x, s : float
         Our mean and standard deviation.
     R : int
         Number of our replicates.
     J : int
-        Number of tried readings of the paper.
+        Number of interpretations of the paper that were tried.
     whole : float, optional
-        Reference of the margin: by default |m|.
+        Number to which the margin refers; by default |m|.
     failed : int
-        Number of replicates without a value, which enter `x` with a lower bound.
+        Number of replicates without a value, whose lower bounds are part of the mean `x`.
     """
 
     m: float
@@ -60,12 +60,12 @@ class Equivalence:
 
     @property
     def D(self) -> float:
-        """The difference."""
+        """Difference of our mean and the printed number."""
         return self.x - self.m
 
     @property
     def size(self) -> float:
-        """Reference of percentages."""
+        """Number to which percentages refer."""
         return abs(self.m) if self.whole is None else self.whole
 
     @property
@@ -98,7 +98,7 @@ class Equivalence:
         """`AGREES`, `DIFFERS` or `CANNOT_TELL`."""
         if self.agrees:
             return AGREES
-        # a mean with lower bounds is not informative if it is below the printed number
+        # a mean of lower bounds decides nothing if it is below the printed number
         return DIFFERS if self.l > 0 and not (self.failed and self.D < 0) else CANNOT_TELL
 
     @property
@@ -122,23 +122,23 @@ class Equivalence:
             words = self.off if self.outcome == DIFFERS else f"{self.off}; {self.needed}"
         if np.isnan(self.s_p) or min(self.n, self.R) < 2:
             return words
-        # A ratio of both variances outside its 95 % range is reported, but decides nothing
+        # If the ratio of both variances is outside its 95 % range, this is reported but decides nothing.
         low, high = fdtri(self.R - 1, self.n - 1, [LEVEL / 2, 1 - LEVEL / 2])
         differ = not low * self.s_p**2 <= self.s**2 <= high * self.s_p**2
         return words + f"; spreads differ, theirs {self.s_p:.3g}, ours {self.s:.3g}" * differ
 
     @property
     def needed(self) -> str:
-        """Changes with which the number would agree."""
+        """What the number needs in order to agree."""
         margin = MARGIN * self.size
         if self.failed:
-            return f"{self.failed} of {self.R} replicates do not get so far"
+            return f"{self.failed} of {self.R} replicates have no value"
         if self.h > margin:
             return "one digit is printed"
         if np.isnan(self.SE):
             return "one replicate shows no spread"
         if self.h + self._reach_with(np.inf) > margin:
-            return "never: theirs alone is too wide"
+            return "never: their interval alone is too wide"
         if abs(self.D) + self.h + self._reach_with(np.inf) > margin:
             return "never: too far off to agree"
         low, high = self.R, 2 * self.R
@@ -147,15 +147,15 @@ class Equivalence:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if abs(self.D) + self.h + self._reach_with(middle) <= margin else (middle, high)
-        return f"{high} replicates would tell"
+        return f"{high} replicates would suffice"
 
     def _reach_with(self, R: float) -> float:
-        """Width that the interval of `agrees` would have with this many replicates."""
+        """Half width of the interval of `agrees` with this many replicates."""
         SE = float(np.sqrt(self.s**2 / R + self.theirs))
         return _reach(1 - LEVEL / self.J, self._nu(R), SE)
 
     def _nu(self, R: float) -> float:
-        """Degrees of freedom: Welch's if both sides have their own spread."""
+        """Degrees of freedom: Welch's if both sides have a standard deviation."""
         if np.isnan(self.s_p) or self.n == 1:
             return R - 1
         ours, theirs = self.s**2 / R, self.s_p**2 / self.n
@@ -167,16 +167,16 @@ class Equivalence:
 
 
 def curve(points: list[Equivalence], values: Array) -> str:
-    """The outcome of a whole curve.
+    """Outcome for a whole curve.
 
-    It agrees if every point does, at `LEVEL` each, because all must (Berger 1982). It differs if its largest deviation
-    exceeds that of curves with the variation of ours, for any dependence between points.
+    A curve agrees if every point does, each at `LEVEL`, because all must agree (Berger 1982). It differs if its largest
+    deviation exceeds that of random curves that vary as ours, for any dependence between points.
 
     Parameters
     ----------
     points : list of Equivalence
     values : array of shape (R, points)
-        Our values, one row per replicate.
+        Our values, with one row per replicate.
     """
     if all(point.agrees for point in points):
         return AGREES
@@ -188,7 +188,7 @@ def curve(points: list[Equivalence], values: Array) -> str:
 
 
 def largest_deviation(values: Array) -> float:
-    """The 95 % quantile of the largest |t| over a curve's points, for curves distributed as ours.
+    """95 % quantile of the largest |t| over a curve's points, for random curves that vary as ours.
 
     Parameters
     ----------
@@ -206,5 +206,5 @@ def largest_deviation(values: Array) -> float:
 
 
 def _reach(level: float, nu: float, SE: float) -> float:
-    """Half width of an interval; 0 if nothing is random."""
+    """Half width of an interval; 0 if nothing varies."""
     return quantile(level, nu) * SE if SE else 0.0

@@ -2,7 +2,7 @@
 
 import numpy as np
 from pandas import Series
-from scipy.special import ndtr, ndtri, stdtrit  # scipy.stats has the same functions, and takes half a second to import
+from scipy.special import ndtr, ndtri, stdtrit  # scipy.stats also has them, but takes half a second to import
 
 from fkl.basics.arrays import Array
 
@@ -10,7 +10,7 @@ LEVEL = 0.05
 """Level of all tests."""
 CONFIDENCE = 1 - LEVEL
 MOST_EXACT = 50
-"""Largest number of differences for an exact p, from all combinations of signs."""
+"""Largest number of differences for which p is exact, from all combinations of signs."""
 
 
 def quantile(level: float, nu: float) -> float:
@@ -19,7 +19,7 @@ def quantile(level: float, nu: float) -> float:
 
 
 def half_width(values: Array) -> float:
-    """Half of Student's interval of a mean, at `CONFIDENCE`.
+    """Half width of Student's interval of a mean, at level `CONFIDENCE`.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def half_width(values: Array) -> float:
     Returns
     -------
     float
-        NaN for fewer than two values, or if one is not finite.
+        NaN if there are fewer than two values or one is not finite.
 
     Examples
     --------
@@ -42,15 +42,15 @@ def half_width(values: Array) -> float:
 
 
 def student_interval(values: Array) -> tuple[float, float]:
-    """Student's interval of a mean, at `CONFIDENCE`; NaN for fewer than two values."""
+    """Student's interval of a mean, at level `CONFIDENCE`; NaN for fewer than two values."""
     half = half_width(values)
     return float(np.mean(values) - half), float(np.mean(values) + half)
 
 
 def wilson(k: int, S: int, level: float = 0.95) -> tuple[float, float]:
-    """Wilson's interval (1927) for a rate with k of S observed.
+    """Wilson's interval (1927) for a rate that was k of S.
 
-    Centre (k + z^2/2)/(S + z^2), half z sqrt(k(S-k)/S + z^2/4)/(S + z^2).
+    Its centre is (k + z^2/2)/(S + z^2), and its half width z sqrt(k(S-k)/S + z^2/4)/(S + z^2).
 
     Examples
     --------
@@ -69,16 +69,16 @@ def signed_ranks(difference: Array) -> tuple[float, float]:
     Parameters
     ----------
     difference : (n,)
-        Zeros do not count; infinite ones have the highest rank, and ties their mean rank.
+        Zeros are ignored, infinite differences have the highest rank, and equal ones their mean rank.
 
     Returns
     -------
     favour : float
-        Sum of the signed ranks, above 0 where differences are.
+        Sum of the signed ranks, above 0 if differences tend to be above 0.
     p : float
-        Exact up to `MOST_EXACT` differences, by the distribution of the sum over all signs; the normal approximation
-        for more. 1 if all are 0. NaN if there are fewer than two, or all are the same finite number: nothing is then
-        random, and repetitions are no evidence.
+        Exact for up to `MOST_EXACT` differences, from the sums of all combinations of signs; the normal approximation
+        for more. 1 if all differences are 0. NaN if there are fewer than two, or all are the same finite number,
+        because repetitions without chance are no evidence.
     """
     moved = difference[difference != 0]
     if not len(moved):
@@ -100,12 +100,12 @@ def signed_ranks(difference: Array) -> tuple[float, float]:
 
 
 def holm(p: Array) -> Array:
-    """P values after Holm's correction for this number of tests.
+    """P values after Holm's correction for the number of tests.
 
     Parameters
     ----------
     p : (n,)
-        NaN for missing tests, which do not count.
+        NaN for missing tests, which are not counted.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Seeds needed for an effect, detectable effects, and times of looks."""
+"""Seeds that an effect needs, smallest detectable effects, and looks at an unfinished study."""
 
 import numpy as np
 from scipy.special import nctdtr, stdtrit
@@ -9,14 +9,14 @@ from fkl.statistics.intervals import LEVEL, quantile
 
 POWER = 0.8
 PILOT = 5
-"""Seeds of a pilot, and the minimum number of judged seeds."""
+"""Number of seeds in a pilot, and minimum number of judged seeds."""
 LOOKS = {5: 0.005, 10: 0.010, 20: 0.015, 40: 0.020}
-"""Level at each number of seeds at which a study may stop. Their sum is 5 %, a bound for any test (Bonferroni)."""
+"""Level for each number of seeds at which a study may stop; the sum is 5 %, which bounds any test (Bonferroni)."""
 MOST_SEEDS_SOUGHT = 1 << 30
 
 
 def seeds_needed(sigma: float, effect: float, power: float = POWER, level: float = LEVEL, pairs: int = 1) -> int:
-    """Least S that finds an effect with this power.
+    """Smallest number S of seeds that detects an effect with this power.
 
     P(|T| > t_{1-level/2, S-1}) >= power, T noncentral t, nu = S - 1, ncp = L sqrt(S)/sigma, L = ln(1 + effect).
 
@@ -25,9 +25,9 @@ def seeds_needed(sigma: float, effect: float, power: float = POWER, level: float
     sigma : float
         Standard deviation over seeds of the paired log ratio. With a pilot, use `upper_limit`.
     effect : float
-        Relative: 0.05 is 5 %.
+        Relative difference, e.g. 0.05 for 5 %.
     pairs : int
-        Number of tests by which the level is divided.
+        Number of tests, by which the level is divided.
 
     Examples
     --------
@@ -56,7 +56,8 @@ def seeds_needed(sigma: float, effect: float, power: float = POWER, level: float
 def upper_limit(s: float, seeds: int, sure: float = 0.8) -> float:
     """Upper limit of sigma, from the standard deviation s of a pilot's seeds (Browne 1995).
 
-    s sqrt((S0 - 1) / chi2_{1-sure, S0-1}): with s itself, nearly every second study has less power than planned.
+    The limit is s sqrt((S0 - 1) / chi2_{1-sure, S0-1}). With s itself, almost half of the studies would have less power
+    than planned.
 
     Examples
     --------
@@ -69,14 +70,14 @@ def upper_limit(s: float, seeds: int, sure: float = 0.8) -> float:
 def least_effect(
     difference: Difference, units: float | None = None, power: float = POWER, level: float = LEVEL
 ) -> float:
-    """Least log ratio that is detected with this power: (t_{1-level/2, nu} + t_{power, nu}) sqrt V.
+    """Smallest log ratio that is detected with this power: (t_{1-level/2, nu} + t_{power, nu}) sqrt V.
 
     Parameters
     ----------
     difference : Difference
     units : float or None
-        Hypothetical number of seeds, or of other units of V; None for the actual number. Infinite gives the floor,
-        that of V_rows alone; more seeds detect no smaller effect.
+        Hypothetical number of seeds or of other units; None for the actual number. An infinite number gives the limit
+        from V_rows alone, which no number of seeds can lower.
 
     Returns
     -------
@@ -93,5 +94,5 @@ def least_effect(
 
 
 def more_seeds_will_not_tell(difference: Difference, effect: float) -> bool:
-    """Whether no number of seeds detects the relative effect; more rows, or data sets, would."""
+    """Whether no number of seeds can detect the relative effect, but more rows or data sets could."""
     return least_effect(difference, np.inf) > np.log1p(effect)

@@ -1,7 +1,7 @@
-"""Verdict about a pair of methods: practically equal, better by more than the margin, better, or undecided.
+"""Verdict on a pair of methods: practically equal, better by more than the margin, better, or undecided.
 
-Holm's correction counts the pairs of one data set, or those over data sets. A look at an unfinished study has its own
-level, which is divided by the number of pairs.
+Holm's correction counts all pairs of one data set, or all pairs that are compared over data sets. A look at an
+unfinished study has its own level, which is divided by the number of pairs.
 """
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -19,44 +19,44 @@ from fkl.statistics.power import LOOKS, least_effect, more_seeds_will_not_tell
 Pair = tuple[str, str]
 
 MARGIN = 0.02
-"""Relative difference that does not matter."""
+"""Relative difference that is too small to matter."""
 EQUAL, BEYOND, BETTER, CANNOT_TELL = "practically equal", "better by more than the margin", "better", "cannot tell"
 ADJUSTED = "p is adjusted for all pairs of a data set (Holm), intervals are not"
 LEAST_DATA_SETS = 5
 LEAST_WITH_FAILURES = 6
-"""Minimum number of data sets if ranks decide: with fewer no p is below 0.05."""
+"""Minimum number of data sets if ranks decide, because no p is below 0.05 with fewer."""
 LEAST_BESIDE = 9
-"""Number of data sets from which Wilcoxon's p is also reported."""
+"""Minimum number of data sets for which Wilcoxon's p is also reported."""
 LARGE = 1e5
-"""Percentages that have a power of ten."""
+"""Percentages from this number on are written with a power of ten."""
 MOST_NAMED = 3
-"""Largest number of methods that are named with their differences in a sentence."""
+"""Largest number of methods that a sentence names with their differences."""
 UNLIKELY = 0.2
-"""Above this Wilcoxon's p, a Student's p below `LEVEL` is probably due to one data set."""
+"""If Wilcoxon's p is above this number, a Student's p below `LEVEL` is probably due to one data set."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Verdict about methods a and b.
+    """Verdict on methods a and b.
 
     Parameters
     ----------
     a, b : str
     difference : Difference
     p : float
-        Corrected for the number of pairs.
+        P value, corrected for the number of pairs.
     pairs : int
     margin : float
-        Relative.
+        Relative difference.
     level : float
-        Level of the whole family of pairs.
+        Level of all pairs together.
     at_end : mapping of str to str
-        For a method, the key whose chosen value is at the end of its range: the method may be called better, but not
-        worse.
+        Key of a method whose chosen value is at the end of its range, by method. Such a method may be called better,
+        but not worse.
     wilcoxon : float
         P value of the signed ranks, corrected for the number of pairs; NaN if it is not needed.
     once : bool
-        Whether each method was tuned once: the verdict is then about the settings found, not about methods.
+        Whether each method was tuned only once; the verdict is then on the settings found, not on the methods.
     """
 
     a: str
@@ -72,22 +72,22 @@ class Verdict:
 
     @property
     def better(self) -> str | None:
-        """The method that the difference favours, possibly by chance; None for neither."""
+        """Name of the method that the difference favours, possibly by chance; None for neither."""
         return {-1: self.a, 1: self.b, 0: None}[int(self.difference.side)]
 
     @property
     def worse(self) -> str | None:
-        """The other method."""
+        """Name of the other method; None for neither."""
         return {-1: self.b, 1: self.a, 0: None}[int(self.difference.side)]
 
     @cached_property
     def outcome(self) -> str:
-        """`EQUAL`, `BEYOND`, `BETTER` or `CANNOT_TELL`, if nothing prevents the verdict."""
+        """`EQUAL`, `BEYOND`, `BETTER` or `CANNOT_TELL`; always the last if a reason prevents the verdict."""
         return CANNOT_TELL if self.why_not else self._found
 
     @cached_property
     def why_not(self) -> str:
-        """Why the better method is not called better, although its difference is significant; otherwise empty."""
+        """Reason not to call the favoured method better, although the difference is significant; empty if none."""
         if self._found not in (BETTER, BEYOND):
             return ""
         better, worse = str(self.better), str(self.worse)
@@ -100,7 +100,7 @@ class Verdict:
 
     @cached_property
     def _found(self) -> str:
-        """The outcome from the numbers only: table of section 3."""
+        """The outcome from the numbers only."""
         beyond_chance = self.p < self.level  # false if p is NaN
         if self.difference.failed:
             return BETTER if beyond_chance else CANNOT_TELL
@@ -117,7 +117,7 @@ class Verdict:
 
     @property
     def brief(self) -> str:
-        """The verdict in a few words: who is better by how much, or that both are tied."""
+        """The verdict in a few words: which method is better and by how much, or that both are tied."""
         if self.outcome in (BETTER, BEYOND):
             by = "ranks" if self.difference.failed else self.interval
             return f"{self.better} is better than {self.worse} by {by}"
@@ -125,22 +125,22 @@ class Verdict:
 
     @property
     def decided_by_one_data_set(self) -> bool:
-        """Whether only Student's p is small, and that of the signed ranks is much larger."""
+        """Whether Student's p is small, but that of the signed ranks is much larger."""
         one = self.difference
         return one.unit == "data set" and not one.failed and bool(one.p < LEVEL and one.ranks[1] > UNLIKELY)
 
     @property
     def words(self) -> str:
-        """The verdict for the reader.
+        """The verdict in full.
 
-        If one method is called better, percentages are relative to its error: the other's is larger by this much.
-        Otherwise they are relative to b's error.
+        Percentages are relative to the better method's error, and say by how much the other error is larger. Without a
+        better method, they are relative to b's error.
         """
         said = self._words_of_ranks if self.difference.failed else self._words_of_mean
         if not np.isnan(self.wilcoxon):
             said += f", Wilcoxon's p {_p(self.wilcoxon)}"
         if self.decided_by_one_data_set:
-            said += f"; one data set decides this: of the signed ranks alone, p is {_p(self.difference.ranks[1])}"
+            said += f"; one data set decides this: the signed ranks alone give p {_p(self.difference.ranks[1])}"
         return said + "; with the settings found" * self.once
 
     @property
@@ -154,7 +154,7 @@ class Verdict:
             return f"{self.better} is better than {self.worse} by {self.interval}{beyond}, p {_p(self.p)}"
         if np.isnan(self.p):
             same = "the same errors" if of.m == 0 else f"the same difference, {percent(of.m)} %,"
-            return f"{both}: cannot tell, {same} in every {of.unit}: no chance had a part in it"
+            return f"{both}: cannot tell, {same} in every {of.unit}: nothing was random"
         interval = _percents(of, 1 - self.level)
         if self.why_not:
             return f"{both}: {self.why_not}; {interval}, p {_p(self.p)}"
@@ -163,12 +163,12 @@ class Verdict:
 
     @property
     def interval(self) -> str:
-        """Percentage by which the error of the worse method is above the better one's, with its interval."""
+        """Percentage by which the worse method's error is larger than the better one's, with its interval."""
         return _percents(self.difference, 1 - self.level, -1 if self.difference.side < 0 else 1)
 
     @property
     def _could_be_seen(self) -> str:
-        """The difference that would be detected, with equally many units and with more."""
+        """The difference that would be detected with this number of units, and with more units."""
         of = self.difference
         more: list[str] = []
         if of.unit == "block":
@@ -217,14 +217,14 @@ def of_data_set(
     differences : mapping of pairs of methods to Difference
         All pairs, or the planned ones; the correction is for this number.
     margin : float
-        rho = ln(1 + margin).
+        Relative difference; in log ratios it is rho = ln(1 + margin).
     at_end : mapping of str to str, optional
-        For a method, the key whose chosen value is at the end of its range.
+        Key of a method whose chosen value is at the end of its range, by method.
     look : {5, 10, 20, 40}, optional
-        Seeds at which the study may stop: the level is this look's, divided by the number of pairs, without Holm.
-        Decisions are final.
+        Number of seeds at which the study may stop. The level of this look is then divided by the number of pairs, and
+        replaces Holm's correction. Decisions are final.
     once : bool
-        Whether each method was tuned once.
+        Whether each method was tuned only once.
     """
     p = np.array([one.p for one in differences.values()], np.float64)
     tested = max(1, int(np.sum(~np.isnan(p))))
@@ -243,20 +243,20 @@ def over_data_sets(
     sources: Mapping[str, Hashable] | None = None,
     once: bool = False,
 ) -> list[Verdict]:
-    """Verdicts over data sets: Student's t of one mean log ratio each, Holm over pairs.
+    """Verdicts over data sets, from Student's t of one mean log ratio per data set and Holm's correction over pairs.
 
     Parameters
     ----------
     differences : mapping of data sets to the argument of `of_data_set` margin, at_end, once
-        As there.
+        See `of_data_set`.
     sources : mapping of str to hashable, optional
-        Source of each data set: those of one source count once together.
+        Source of each data set. Data sets of one source count as one.
 
     Returns
     -------
     list of Verdict
-        Without pairs that have fewer than `LEAST_DATA_SETS`, or than `LEAST_WITH_FAILURES` if a run failed: these have
-        no test.
+        Only for pairs with at least `LEAST_DATA_SETS` data sets, or `LEAST_WITH_FAILURES` if a run failed; fewer cannot
+        be tested.
     """
     found: dict[Pair, Difference] = {}
     for pair in dict.fromkeys(pair for of_one in differences.values() for pair in of_one):
@@ -277,15 +277,15 @@ def over_data_sets(
 
 
 def about_best(verdicts: Sequence[Verdict], methods: Collection[str] = ()) -> str:
-    """A sentence about the best method of a data set, those not distinguished from it, and by how much it is better.
+    """A sentence on the best method of a data set, the methods that may be as good, and its lead over the others.
 
     Parameters
     ----------
     verdicts : sequence of Verdict
-        Of one data set.
+        Verdicts of one data set.
     methods : collection of str
-        Candidates for the best, all by default; every two are compared. The best one fails least and has the smaller
-        error in most pairs.
+        Candidates for the best method, by default all; each two must be compared. The best one fails least often, and
+        then has the smaller error in most pairs.
     """
     methods = methods or dict.fromkeys(name for one in verdicts for name in (one.a, one.b))
     failed = {name: k for of in verdicts for name, k in _failures(of).items()}
@@ -319,7 +319,7 @@ def about_best(verdicts: Sequence[Verdict], methods: Collection[str] = ()) -> st
 
 
 def as_table(verdicts: Mapping[str, Sequence[Verdict]]) -> pd.DataFrame:
-    """One row per data set and pair: percentage by which a's error is above b's, its interval, and the verdict."""
+    """One row per data set and pair: percentage by which a's error is larger than b's, its interval, and verdict."""
     rows = []
     for name, some in verdicts.items():
         for one in some:
@@ -338,7 +338,7 @@ def _failures(of: Verdict) -> dict[str, int]:
 
 
 def _by_how_much(others: Mapping[str, Verdict]) -> str:
-    """Other methods, each with its difference; if there are many, their number, and the least and largest."""
+    """Other methods, each with its difference; if there are many, their number and the range of differences."""
     finite = sorted(abs(one.difference.m) for one in others.values() if not one.difference.failed)
     if len(others) > MOST_NAMED and finite:
         return f"{len(others)} others by {percent(finite[0])} to {percent(finite[-1])} %"
@@ -352,13 +352,13 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _percents(of: Difference, level: float, side: int = 1) -> str:
-    """The difference with its interval, e.g. ``4.1 % [1.9, 6.4]``; with the opposite sign for side -1."""
+    """The difference and its interval, e.g. ``4.1 % [1.9, 6.4]``; with the opposite sign for side -1."""
     low, high = sorted(side * end for end in of.interval(level))
     return f"{percent(side * of.m)} % [{percent(low)}, {percent(high)}]"
 
 
 def percent(log_ratio: float) -> str:
-    """100 (exp m - 1), with one decimal below 100.
+    """100 (exp m - 1) as text, with one decimal if it is below 100.
 
     Examples
     --------

@@ -1,5 +1,5 @@
-"""`fkl study`: from a question to a table.
+"""`fkl study` turns a question into a table.
 
-`plan` reads the file with the question, `jobs` and `search` tune each method with equal trials, `results` compares the
-judged runs, `answer` and `tables` say what follows, `paper` writes LaTeX. Begin with `command`.
+`plan` reads the study's file, `jobs` and `search` tune each method with equal trials, `results` compares the judged
+runs, `answer` and `tables` report the result, `paper` writes LaTeX. Begin with `command`.
 """

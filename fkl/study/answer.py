@@ -1,4 +1,4 @@
-"""Answer of a study: one sentence per data set or over all of them, and the notes that a reader needs."""
+"""Answer of a study: a sentence for each data set and one over all of them, and the notes that a reader needs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -61,16 +61,16 @@ class Answer:
 
     @property
     def sentences(self) -> list[str]:
-        """The best method of all data sets and of each, what cannot be distinguished from it, and what it beats.
+        """The best method over all data sets and on each, the methods not distinguished from it, and those it beats.
 
-        If the study plans its pairs, the verdicts of these.
+        For a study with planned pairs, the verdicts of these pairs instead.
         """
         over = [f"Over {plural(self.over[0].difference.n, 'data set')}, {self._said(self.over)}."] if self.over else []
         each = [f"On {name}, {self._said(some)}." for name, some in self.verdicts.items()]
         return [*over, *each] or ["No two methods have been judged yet."]
 
     def brief(self, dataset: str) -> str:
-        """The best method of a data set and what cannot be distinguished from it; empty if nothing is judged."""
+        """The best method on a data set and those not distinguished from it; empty if nothing is judged yet."""
         verdicts = self.verdicts.get(dataset, [])
         if not self.plan.planned:
             return self._said(verdicts).partition("; ")[0]
@@ -92,9 +92,9 @@ class Answer:
         """Notes for the reader: failures, missing comparisons, and missing corrections."""
         said = []
         if not self.finished:
-            said.append("The study has not ended: what follows is of the runs that have.")
+            said.append("The study has not ended: this is the result of the finished runs.")
         if self.plan.once:
-            said.append("One search for all seeds: verdicts are about the values it found, not about methods.")
+            said.append("One search for all seeds: verdicts are about the values that it found, not about methods.")
         said += [f"Deviation from the registered plan: {one}." for one in deviations(self.plan)]
         for one in self.judged:
             said += [f"{one.dataset.name}: {why}." for why in one.refused]
@@ -117,7 +117,7 @@ class Answer:
 
     @property
     def unit(self) -> str:
-        """The claim, the seeds, and the correction of verdicts, for captions; methods.tex has the test."""
+        """The claim, the seeds, and the correction of verdicts, for captions; methods.tex describes the test."""
         plan = self.plan
         search = "one search for all" if plan.once else "each with its own search"
         looks = f"; {looks_of(self)}" * bool(plan.looks)
@@ -133,7 +133,7 @@ class Answer:
 
 
 def looks_of(answer: Answer) -> str:
-    """The looks at which data sets ended, in a study with several looks; otherwise empty."""
+    """A clause on the looks at which data sets ended, in a study with several looks; otherwise empty."""
     looks = answer.plan.looks
     if not looks:
         return ""
@@ -144,7 +144,7 @@ def looks_of(answer: Answer) -> str:
 
 
 def factors_of(answer: Answer) -> str:
-    """How large the part of rows in the variance is, for each data set; empty if it has none."""
+    """Size of the rows' part of the variance, for each data set; empty if the variance has no such part."""
     said = []
     for name, verdicts in answer.verdicts.items():
         if factors := [one.difference.factor for one in verdicts if one.difference.blocks]:
@@ -160,7 +160,7 @@ def lines(answer: Answer) -> list[str]:
 
 
 def pairs(answer: Answer) -> list[str]:
-    """The verdicts of all pairs and the notes, for a terminal; of many pairs, the names of their files."""
+    """The verdicts of all pairs and the notes, for a terminal; if there are many pairs, the name of their file."""
     number = sum(map(len, answer.verdicts.values()))
     said = [f"Every two methods. Claim: {CLAIMS[answer.plan.claim]}. {answer.adjusted}."]
     if number > MOST_PAIRS:

@@ -1,4 +1,4 @@
-"""`fkl study`: play the rest of a study, write its files, and print its answer."""
+"""`fkl study`: do the remaining runs of a study, write its files, and print its answer."""
 
 import shutil
 from collections.abc import Sequence
@@ -13,10 +13,10 @@ from fkl.study.plan import Plan
 from fkl.study.registered import stamp
 
 FIGURES = {
-    "error-against-bytes": "Error of each method against the bytes that its clients send, a panel for each data set",
+    "error-against-bytes": "Error of each method against the bytes that its clients send, with one panel per data set",
     "differences": "Difference of the errors of each pair of methods with its interval, on each data set",
 }
-"""Figures of a study, and what they show."""
+"""Figures of a study, and their descriptions."""
 
 
 def command(
@@ -36,7 +36,7 @@ def command(
         For any error that the user can correct.
     """
     if not file.is_file():
-        raise FklError(f"{file}: no such file", help=["what a study's file says: docs/paper_table.md"])
+        raise FklError(f"{file}: no such file", help=["docs/paper_table.md describes a study's file"])
     with requires_extra("study", "fkl study"):
         import jinja2  # noqa: F401
         import optuna  # noqa: F401
@@ -88,7 +88,7 @@ def show(answer: Answer) -> None:
 
 
 def write(answer: Answer) -> list[Path]:
-    """Write the page, tables, figure and LaTeX, and name the files."""
+    """Write the page, tables, figures and LaTeX, and return the paths of the files."""
     from fkl.report.figures import STYLES
     from fkl.report.html import TEMPLATES, picture
     from fkl.runs.metrics import WORDS

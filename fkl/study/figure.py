@@ -16,20 +16,20 @@ from fkl.screen.units import bytes_of
 ACROSS = 3
 """Panels per row."""
 TALL = 9
-"""Number of data sets that, with two lines of text, fill the height of a panel."""
+"""Number of data sets, including two for the panel's text, that fill the height of a panel."""
 LONGEST_NAME = 18
 """Letters per line of the name of a data set."""
 MOST_POINTS = 12
-"""Maximum number of methods in a panel of error against bytes; more have a row each."""
+"""Maximum number of methods in a panel of error against bytes; if there are more, each has a row."""
 LEAST = 0.42
-"""Part of a panel's height that its text and one data set need."""
+"""Share of a panel's height that its text and one data set need."""
 
 
 class MoreError(Plain):
     """A ratio of errors as a difference in percent."""
 
     def set_locs(self, locs: Any) -> None:
-        """Ticks have no common factor."""
+        """Do nothing, because the ticks have no common factor."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
         """One tick."""
@@ -39,16 +39,16 @@ class MoreError(Plain):
 
 
 def draw_differences(frame: pd.DataFrame, methods: list[str], margin: float, style: str = "screen") -> dict[str, bytes]:
-    """Percentage by which the first method of each pair has a larger error, with intervals; one panel per pair.
+    """Draw the percentage by which the first method of a pair has a larger error, with intervals; one panel per pair.
 
     Parameters
     ----------
     frame : DataFrame
-        As in differences.csv. Pairs that ranks decide have no percentage, and no point.
+        The content of differences.csv. Pairs that ranks decide have no percentage, and no point.
     methods : list of str
-        All methods of the study, which look the same in its other figure.
+        All methods of the study, so they look the same in its other figure.
     margin : float
-        Relative difference from which it matters.
+        Relative difference below which a difference does not matter.
     style : {"screen", "paper", "column"}
 
     Returns
@@ -63,7 +63,7 @@ def draw_differences(frame: pd.DataFrame, methods: list[str], margin: float, sty
     pairs = [*dict.fromkeys((one["a"], one["b"]) for one in rows)]
     with styled(style):
         figure, panels = canvas(len(pairs), ACROSS)
-        lines = 2 + (style == "column") + len(names)  # a column's panels are lower
+        lines = 2 + (style == "column") + len(names)  # panels in a column are lower
         figure.set_figheight(figure.get_figheight() * min(1, max(LEAST, lines / TALL)))
         for axes, (a, b) in zip(panels, pairs, strict=True):
             look = looks[a]
@@ -92,7 +92,7 @@ def draw_differences(frame: pd.DataFrame, methods: list[str], margin: float, sty
 
 
 def _few(low: float, high: float) -> list[float]:
-    """A few ratios between two, far from each other and from 1, with one digit in percent if possible."""
+    """A few ratios in this range, far from each other and from 1, with one digit in percent if possible."""
     apart = math.log(high / low) / 4
     ticks = [1.0] if low < 1 < high else []
     for digits in (1, 2):
@@ -104,16 +104,16 @@ def _few(low: float, high: float) -> list[float]:
 
 
 def draw(frame: pd.DataFrame, label: str = "error", style: str = "screen") -> dict[str, bytes]:
-    """Error against the bytes sent by all clients, with 95 % intervals over seeds; one panel per data set.
+    """Draw the error against the bytes sent by all clients, with 95 % intervals over seeds; one panel per data set.
 
-    A method without messages is at 0, on an axis that is broken there. More than `MOST_POINTS` methods have a row each,
-    in the order of their bytes. One with failed seeds is omitted, because the seeds that ended are not comparable with
-    those of others.
+    A method without messages is at 0, on an axis that is broken there. More than `MOST_POINTS` methods each have a row,
+    in the order of their bytes. Methods with failed seeds are omitted, because their finished seeds are not comparable
+    with those of others.
 
     Parameters
     ----------
     frame : DataFrame
-        As in results.csv.
+        The content of results.csv.
     label : str
         Label of the error.
     style : {"screen", "paper", "column"}
@@ -121,7 +121,7 @@ def draw(frame: pd.DataFrame, label: str = "error", style: str = "screen") -> di
     Returns
     -------
     dict of str to bytes
-        PNG and PDF, and for a paper the caption, by suffix; empty for rows in a column, which is too narrow.
+        PNG and PDF, and for a paper the caption, by suffix; empty for rows of methods in a column, which is too narrow.
     """
     looks, names = looks_of(frame["method"]), [*frame["data set"].unique()]
     frame = frame.fillna({"uplink_bytes": 0.0})
@@ -158,7 +158,7 @@ def draw(frame: pd.DataFrame, label: str = "error", style: str = "screen") -> di
 
 
 def _points(axes: Axes, rows: list[dict[str, Any]], looks: dict[str, Look]) -> None:
-    """Errors over bytes, with a legend."""
+    """Draw errors over bytes, with a legend."""
     for one in rows:
         axes.errorbar(one["uplink_bytes"], one["error"], one["half"], label=one["method"], **_marked(looks, one))
     axes.set_xscale("log")
@@ -168,9 +168,9 @@ def _points(axes: Axes, rows: list[dict[str, Any]], looks: dict[str, Look]) -> N
 
 
 def _rows(axes: Axes, rows: list[dict[str, Any]], looks: dict[str, Look], order: list[str], judged: set[str]) -> None:
-    """A row per method, from few to many bytes: its name to the left of the first panel, and its bytes to the right.
+    """Draw a row per method, from few to many bytes: its name to the left of the first panel, its bytes to the right.
 
-    A method that was judged and has no row failed; the place of one that was not judged is empty.
+    A judged method without a point failed; the row of a method that was not judged is empty.
     """
     for one in rows:
         axes.errorbar(one["error"], order.index(one["method"]), xerr=one["half"], **_marked(looks, one))

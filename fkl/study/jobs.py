@@ -35,15 +35,15 @@ from fkl.study.space import Range
 from fkl.tasks.task import has_drawn_samples, read_table, whole_table
 
 SEARCH_SEEDS = 1_000_000
-"""Added to the seed of a search, to make its features and order differ from those of judged runs."""
+"""Added to the seed of a search, so its features and order differ from those of judged runs."""
 PILOT_SEEDS = 500_000
-"""Added to the seeds of a pilot, to make them differ from those of the study."""
+"""Added to the seeds of a pilot, so they differ from those of the study."""
 PORTIONS = 10
-"""Minimum number of disjoint portions of the data."""
+"""Minimum number of seeds for disjoint portions of the data."""
 WIDER = 1 / 3
-"""A range is widened if more than this share of the searches ends at its end."""
+"""A range is widened if more than this share of the searches finds a value at its end."""
 MOST_WAVES = 3
-"""Maximum number of searches; two of them are in wider ranges."""
+"""Maximum number of waves of searches; the later two are in wider ranges."""
 NOTES = "jobs"
 """Folder of the notes."""
 OUTPUTS = "paths.outputs="
@@ -75,7 +75,7 @@ class Job:
 
     @property
     def file(self) -> Path:
-        """Its note; a display name has no part in it: it may change, and may have any letters."""
+        """File of its note. Its name does not depend on display names, which may change and contain any letters."""
         stage = "judged" if self.wave is None else f"search{self.wave}"
         words = self.plan.words_of(self.dataset, self.method)
         which = hashlib.sha256(json.dumps(words).encode()).hexdigest()[:10]
@@ -90,7 +90,7 @@ class Job:
         if plan.claim == "time":
             rows = "early" if of_search else "late"
         elif are_drawn(plan, self.dataset):
-            rows = "all"  # only for this seed, with other rows in its search
+            rows = "all"  # drawn for this seed only; its search draws other rows
         else:
             rows = rows_of(plan, self.dataset, "tune" if of_search else "judge", number)
         sizes = sizes_of_half(plan, self.dataset) if "_of_" in rows or "_one_in_" in rows else ()
@@ -105,7 +105,7 @@ class Job:
 
     @property
     def values(self) -> dict[str, Any] | None:
-        """Result of the last search of this seed; None if all its trials failed."""
+        """Values that the last search of this seed found; None if all its trials failed."""
         number = 0 if self.plan.once else self.seed
         wave = last_wave(self.plan, self.dataset, self.method)
         note = Job(self.plan, self.dataset, self.method, number, wave).note
@@ -125,7 +125,7 @@ class Job:
 
     @property
     def note(self) -> dict[str, Any] | None:
-        """The note of the finished job; None if it has not ended, or if the note is another job's."""
+        """The note of the finished job; None if it has not ended, or if the note is not its own."""
         try:
             note = json.loads(self.file.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
@@ -133,7 +133,7 @@ class Job:
         return note if isinstance(note, dict) and note.get("key") == self.key else None
 
     def do(self) -> None:
-        """Do the job, and leave a note."""
+        """Do the job, and write its note."""
         start = time.time()
         told = self._judge() if self.wave is None else self._search()
         about = {"dataset": self.dataset.name, "method": self.method.name, "seed": self.seed, "key": self.key}
@@ -175,7 +175,7 @@ class Job:
 
 
 def _require_learned(run: Run, summary: pd.DataFrame, metric: str) -> None:
-    """Refuse a finite error as large as that of a diverged run."""
+    """Raise an error for a finite error that is as large as that of a diverged run."""
     if not math.isfinite(summary[metric].iloc[0]) or blown_up(summary).any():
         raise FklError(f"it diverged: {metric} {summary[metric].iloc[0]:.3g}")
     if metric in ERRORS_AS_MSE:
@@ -203,7 +203,7 @@ def ends_of(plan: Plan, dataset: Part, method: Part, wave: int) -> list[tuple[st
     """Keys, with the ends of their ranges at which more than a third of the searches of a wave ended."""
     known = plan, dataset, method, wave
     if known not in _ends:
-        searches = plan.searches[: plan.stops[0]]  # later seeds are searched in the ranges found by these
+        searches = plan.searches[: plan.stops[0]]  # later seeds use the ranges found by these
         notes = [Job(plan, dataset, method, number, wave).note for number in searches]
         ends = [(key, end) for note in notes if note is not None for key, end in note["ends"].items() if end]
         found = [one for one in dict.fromkeys(ends) if ends.count(one) > WIDER * len(searches)]
@@ -214,7 +214,7 @@ def ends_of(plan: Plan, dataset: Part, method: Part, wave: int) -> list[tuple[st
 
 
 def last_wave(plan: Plan, dataset: Part, method: Part) -> int:
-    """Number of the wave whose values are judged: the first without ranges to widen."""
+    """Number of the wave whose values are judged: the first wave after which no range is widened."""
     for wave in range(MOST_WAVES - 1):
         if not ends_of(plan, dataset, method, wave):
             return wave
@@ -222,26 +222,26 @@ def last_wave(plan: Plan, dataset: Part, method: Part) -> int:
 
 
 def judged_jobs(plan: Plan, dataset: Part, seeds: Iterable[int] | None = None) -> list[Job]:
-    """The judged runs on a data set, in these seeds or in all."""
+    """Jobs for the judged runs on a data set, in these seeds or in all."""
     seeds = range(plan.seeds) if seeds is None else seeds
     return [Job(plan, dataset, method, seed) for seed in seeds for method in plan.all_methods]
 
 
 def words_to_try(plan: Plan, dataset: Part) -> tuple[str, ...]:
-    """Words of a run on a data set, to inspect the data."""
+    """Words of a run on a data set, for inspecting the data."""
     method = plan.methods[0]
     return (*plan.words_of(dataset, method), *plan.middles(dataset, method))
 
 
 @cache
 def code_and_data(plan: Plan, dataset: Part, method: Part) -> tuple[str, ...]:
-    """Hashes of the code, fkl's and the user's own, and of the data files of a method's runs on a data set."""
+    """Hashes of the code (fkl's and the user's) and of the data files of a method's runs on a data set."""
     return tuple(plan.run((*plan.words_of(dataset, method), *plan.middles(dataset, method))).parts.values())
 
 
 @cache
 def are_drawn(plan: Plan, dataset: Part) -> bool:
-    """Whether each seed draws its own rows, as with simulated data: seeds then share no rows."""
+    """Whether each seed draws its own rows, as for simulated data, so seeds share no rows."""
     run = plan.run((*words_to_try(plan, dataset), "rows=all"))
     if not has_drawn_samples(run):
         return False
@@ -254,8 +254,8 @@ def are_drawn(plan: Plan, dataset: Part) -> bool:
 def portions_of(plan: Plan, dataset: Part) -> int:
     """Number of disjoint portions of a data set, one for each seed; 0 if seeds share rows.
 
-    There are portions if half of each has enough rows for a run, each seed has its own search, and the claim is about
-    rows.
+    The data are divided into portions if the claim is about rows, each seed has its own search, and half of a portion
+    has enough rows for a run.
     """
     if plan.claim != "rows" or plan.once or plan.seeds < PORTIONS or are_drawn(plan, dataset):
         return 0
@@ -267,9 +267,9 @@ def portions_of(plan: Plan, dataset: Part) -> int:
 
 
 def rows_of(plan: Plan, dataset: Part, side: str, number: int) -> str:
-    """Name of the rows that a seed reads: "tune" or "judge" ones.
+    """Name of the rows that a seed uses for a side, "tune" or "judge".
 
-    They are blocks drawn from all of these if the partition would read the same of them in every seed.
+    If the partition would read the same part of these rows in every seed, the rows are blocks drawn from all of them.
     """
     portion = f"{number}_of_{portions}" if (portions := portions_of(plan, dataset)) else f"{number}"
     rows = f"{side}_{portion}"
@@ -277,15 +277,15 @@ def rows_of(plan: Plan, dataset: Part, side: str, number: int) -> str:
 
 
 def draws_blocks(plan: Plan, dataset: Part) -> bool:
-    """Whether a run reads blocks that are drawn from all of its rows."""
+    """Whether a run reads blocks drawn from all of its rows."""
     return plan.claim != "time" and not are_drawn(plan, dataset) and "_one_in_" in rows_of(plan, dataset, "judge", 0)
 
 
 @cache
 def _always_read(plan: Plan, dataset: Part) -> tuple[NDArray[np.int64], int | NDArray[np.int64]] | None:
-    """Group of each row of a data set, and how many rows a run reads; None if seeds read different ones of a part.
+    """Group of each row, and number of rows that a run reads; None if seeds read different rows of a part.
 
-    A partition such as iid takes the first rows of what it is given, in every seed; by_site the first of each group.
+    A partition such as iid reads the first of the rows that it gets, in every seed; by_site the first of each group.
     """
     read = []
     for seed in (0, 1):
@@ -306,7 +306,7 @@ def _always_read(plan: Plan, dataset: Part) -> tuple[NDArray[np.int64], int | ND
 
 @cache
 def sizes_of_half(plan: Plan, dataset: Part) -> tuple[str, ...]:
-    """Words that give a run on a portion the same clients and rounds as one on half of the rows."""
+    """Words that give a run on a portion the same clients and rounds as a run on half of the rows."""
     words = words_to_try(plan, dataset)
     partition = plan.config(words)["partition"]
     half = plan.run((*words, "rows=judge_0")).resolved["partition"]

@@ -14,7 +14,7 @@ from fkl.study.plan import Part, Plan
 
 REFERENCES = Path(__file__).with_name("references.bib")
 FKL = "fkl"
-"""Key of fkl itself, of Optuna and of the statistics, which every study cites."""
+"""Key of fkl itself. Every study cites it, and the other keys of `ALWAYS`: Optuna and the statistics."""
 ALWAYS = (FKL, "akiba2019optuna", "holm1979")
 CLUSTERING = "cameron2011"
 """Key of two-way clustering, for claims about rows that seeds share."""
@@ -35,7 +35,7 @@ TESTS = {
 
 
 def methods_paragraph(answer: Answer) -> str:
-    """The protocol in plain English, with LaTeX's citations."""
+    """The protocol in plain English, with citations in LaTeX."""
     plan, judged = answer.plan, answer.judged
     methods = ", ".join(f"{escaped(one.name)}{_cited('methods', one)}" for one in plan.methods)
     datasets = ", ".join(f"{escaped(one.name)}{_cited('data', one)}" for one in plan.datasets)
@@ -57,19 +57,17 @@ def methods_paragraph(answer: Answer) -> str:
         how = f"half of the rows, in {blocks} were for tuning, the other half for judging."
         if not plan.once:
             seeds = f"in each of {'at most ' * bool(plan.looks)}{plan.seeds} seeds"
-            how = (
-                f"{seeds}, {blocks} were divided anew, half for tuning and half for judging, the same for all methods."
-            )
+            how = f"{seeds}, {blocks} were divided anew, half for tuning and half for judging, equally for all methods."
         where = f"on {', '.join(divided)}, {how}" if drawn else how
         said.append(where[0].upper() + where[1:])
     if drawn:
         said.append(f"On {', '.join(drawn)}, rows were drawn anew for each search and each run that was judged.")
     portions = [escaped(one.dataset.name) for one in judged if one.portions]
     if portions:
-        said.append(f"On {', '.join(portions)}, each seed had a portion of the rows that no other seed had.")
+        said.append(f"On {', '.join(portions)}, each seed had its own portion of the rows, which no other seed had.")
     if drawing := [escaped(one.dataset.name) for one in judged if draws_blocks(plan, one.dataset)]:
         said.append(f"On {', '.join(drawing)}, a run read as many blocks as it needed, drawn at random from its half.")
-    which = "one search" if plan.once else "a search of its own in each seed"
+    which = "one search" if plan.once else "its own search in each seed"
     said.append(
         f"Every method had {which}, of {plan.trials_each} trials of Optuna's tree-structured Parzen estimator"
         "~\\cite{akiba2019optuna}; the values it found were judged once, with features and an order of rows that the"
@@ -83,7 +81,7 @@ def methods_paragraph(answer: Answer) -> str:
     if plan.budget:
         limits = " and ".join(f"{name.replace('_', ' ')} of at most {value:g}" for name, value in plan.budget.items())
         said.append(f"Runs had {limits}; those with more counted as failed.")
-    by_test: dict[str, list[str]] = {}  # a sentence for each test that was made, not for the claim
+    by_test: dict[str, list[str]] = {}  # a sentence for each test that was made, whatever the claim
     for name, verdicts in answer.verdicts.items():
         for test in dict.fromkeys(_test_of(one.difference) for one in verdicts):
             by_test.setdefault(test, []).append(escaped(name))
@@ -97,19 +95,19 @@ def methods_paragraph(answer: Answer) -> str:
         said.append("P values are corrected by Holm~\\cite{holm1979} for the pairs of a data set, intervals are not.")
     margin = f"{100 * plan.margin:g}"
     said.append(
-        f"Two methods are called practically equal where the 90\\,\\% interval lies within {margin}\\,\\%."
+        f"Two methods are called practically equal if the 90\\,\\% interval lies within {margin}\\,\\%."
         " A failed run has the worst rank, and its method has no mean."
     )
     return " ".join(said)
 
 
 def _test_of(difference: Difference) -> str:
-    """Which test a difference had, a key of `TESTS`."""
+    """Name of the test of a difference, a key of `TESTS`."""
     return "failed" if difference.failed else "rows" if difference.blocks else difference.unit
 
 
 def bibliography(plan: Plan) -> str:
-    """BibTeX of the methods and data sets of a study, and of its software and statistics."""
+    """BibTeX entries for the methods, data sets, software and statistics of a study."""
     clustering = [CLUSTERING] if plan.claim in ("rows", "clients") else []
     keys = [*ALWAYS, *clustering, *_keys(plan.methods, "methods"), *_keys(plan.datasets, "data")]
     found = entries()
@@ -147,7 +145,7 @@ def _cited(kind: str, part: Part) -> str:
 
 
 def document(answer: Answer, tables: Iterable[str], captions: dict[str, str]) -> str:
-    """A LaTeX file that includes everything, and compiles in the study's folder: pdflatex, bibtex, pdflatex twice."""
+    """A LaTeX file with everything, to be compiled in the study's folder: pdflatex, bibtex, pdflatex twice."""
     plan = answer.plan
     inputs = "\n".join(rf"\input{{{name}-345pt.tex}}" for name in tables)
     title = escaped(plan.question or f"{' and '.join(one.name for one in plan.methods)} compared")

@@ -53,7 +53,7 @@ class Part:
 
     @property
     def source(self) -> tuple[str, ...]:
-        """Source of a data set's rows: data sets of one source, such as two kinds of drift, count as one."""
+        """Source of a data set's rows; data sets from the same source, such as two kinds of drift, count as one."""
         return tuple(word for word in self.words if word.startswith(("dataset=", "dataset.path=")))
 
 
@@ -71,27 +71,27 @@ class Plan:
     trials : int or None
         Trials of each search; None for 12 per key of the method with the most keys, and at least 24.
     space : dict of str to object
-        Ranges of keys, instead of those of a method, or in addition.
+        Ranges of keys, instead of or in addition to those of a method.
     once : bool
-        Whether there is one search for all seeds; verdicts are then about the values it found.
+        Whether all seeds share one search; verdicts are then about the values that it found.
     budget : dict of str to float
         Upper limits of columns of a run's summary, such as uplink_bytes.
     beside : tuple of str
     seeds : int
     margin : float
-        Differences below it do not matter: 0.02 is 2 %.
+        Differences below this do not matter; 0.02 is 2 %.
     looks : tuple of int
-        Numbers of seeds after which a data set ends if all its pairs are decided; if empty, all seeds are played.
+        Numbers of seeds after which a data set ends if all its pairs are decided; if empty, all seeds are run.
     planned : tuple of (str, str)
-        Names of the compared methods; empty for every two.
+        Pairs of methods to compare, by name; empty for every two methods.
     words : tuple of str
         KEY=VALUE words of all runs.
     limit_s : float or None
         Time limit of a run in seconds; a longer run has failed.
     folders : tuple of Path
-        Folders with the user's own choices, as ``--config-dir`` of `fkl run`.
+        Folders with the user's own choices, like ``--config-dir`` of `fkl run`.
     pilot : bool
-        Whether this is the pilot, with five own seeds, which are not judged.
+        Whether this is the pilot, with five separate seeds, which are not judged.
     """
 
     file: Path
@@ -120,7 +120,7 @@ class Plan:
         Raises
         ------
         fkl.basics.errors.FklError
-            Names the key, and what is allowed.
+            The message names the key and its allowed values.
         """
         given = dict(read_mapping(read_text(file), file))
         for key in given:
@@ -147,7 +147,7 @@ class Plan:
         for name, some in parts.items():
             names = [part.name for part in some]
             twice = sorted({one for one in names if names.count(one) > 1})
-            require(not twice, name, ", ".join(twice), "each once; give one of them another name: {name: ..., ...}")
+            require(not twice, name, ", ".join(twice), "different names; give one another name: {name: ..., ...}")
         require(len(parts["methods"]) > 1, "methods", given.get("methods"), "two or more")
         claim, beside = given.get("claim", "rows"), given.get("beside") or []
         require(claim in CLAIMS, "claim", claim, ", ".join(CLAIMS))
@@ -162,9 +162,9 @@ class Plan:
         seeds, margin, looks = judge["seeds"], judge["margin"], judge["looks"]
         require(_whole(seeds, 3), "judge.seeds", seeds, "an integer >= 3; 10 are usual")
         if claim == "rows":
-            allowed = f"at most {MOST_SEEDS} where seeds share rows: more make false alarms"
+            allowed = f"at most {MOST_SEEDS} if seeds share rows, because more give false alarms"
             require(seeds <= MOST_SEEDS, "judge.seeds", seeds, allowed)
-        allowed = f"a list of {', '.join(map(str, LOOKS))}, ascending, of which the last is judge.seeds={seeds}"
+        allowed = f"a list of {', '.join(map(str, LOOKS))}, ascending, ending with judge.seeds={seeds}"
         known = isinstance(looks, list) and all(one in LOOKS for one in looks) and looks == sorted({*looks})
         require(known and looks[-1:] in ([], [seeds]), "judge.looks", looks, allowed)
         require(_positive(margin) and margin < 1, "judge.margin", margin, "a number between 0 and 1, such as 0.02")
@@ -200,7 +200,7 @@ class Plan:
         return (*self.methods, *(part for one in self.methods for part in self.besides(one)))
 
     def besides(self, method: Part) -> list[Part]:
-        """A method played by each client alone, and by one learner with all samples."""
+        """A method with each client alone, and with one learner for all samples, if requested and possible."""
         asked = [learners for learners in self.beside if learners != "mean"]
         return [
             Part(_with(method.name, learners), (*method.words, f"learners={learners}"))
@@ -210,7 +210,7 @@ class Plan:
 
     @property
     def pairs(self) -> list[tuple[str, str]]:
-        """Compared methods: the planned pairs or every two, and each with itself alone and pooled."""
+        """Pairs to compare: the planned pairs or every two methods, and each method with its own variants."""
         found = [*(self.planned or combinations([one.name for one in self.methods], 2))]
         return [*found, *((one.name, part.name) for one in self.methods for part in self.besides(one))]
 
@@ -221,7 +221,7 @@ class Plan:
         return place / "pilot" if self.pilot else place
 
     def as_pilot(self) -> "Plan":
-        """The same plan with a few seeds, to find how many are needed."""
+        """A copy with a few seeds, to find how many seeds are needed."""
         return replace(self, seeds=PILOT, looks=(), pilot=True)
 
     def config(self, words: Sequence[str]) -> dict[str, Any]:
@@ -238,7 +238,7 @@ class Plan:
 
     @cache  # noqa: B019
     def spaces(self, dataset: Part, method: Part) -> dict[str, Range]:
-        """Search space: the ranges of the method's YAML, and those of the study for the method's keys."""
+        """Search space: the ranges in tune.yaml, and those of the study, for keys that the method has."""
         words = self.words_of(dataset, method)
         config = self.config(words)
         told = {word.key: word.value for word in read_words(words)}
@@ -250,7 +250,7 @@ class Plan:
         return found
 
     def middles(self, dataset: Part, method: Part) -> tuple[str, ...]:
-        """Searched keys in the middle of their ranges: words of a trial run before any search."""
+        """Words that set each searched key to the middle of its range, for a trial run before any search."""
         return tuple(f"{key}={one.middle}" for key, one in self.spaces(dataset, method).items())
 
     @cached_property
@@ -263,7 +263,7 @@ class Plan:
 
     @property
     def searches(self) -> Sequence[int]:
-        """Numbers of the searches, each with its own seed, or one for all seeds."""
+        """Numbers of the searches: one for each seed, or one for all seeds."""
         return range(1 if self.once else self.seeds)
 
     @property
@@ -279,7 +279,7 @@ def class_of(method: Part, folders: Sequence[Path]) -> type:
 
 
 def has_key(config: dict[str, Any], key: str) -> bool:
-    """Whether a configuration has a key, written with dots."""
+    """Whether a configuration has a key, whose name is written with dots."""
     node: Any = config
     for name in key.split("."):
         if not isinstance(node, dict) or name not in node:
@@ -296,7 +296,7 @@ def _listed(given: dict[str, Any], name: str) -> list[Any]:
 
 
 def _planned(entries: Any, names: list[str]) -> tuple[tuple[str, str], ...]:
-    """Pairs of methods, with the study's names."""
+    """Pairs of methods, by their names in the study."""
     allowed = f"a list of pairs [A, B] of methods: {', '.join(names)}"
     require(isinstance(entries, list), "pairs", entries, allowed)
     for pair in entries:
@@ -306,9 +306,9 @@ def _planned(entries: Any, names: list[str]) -> tuple[tuple[str, str], ...]:
 
 
 def _parts(entries: list[Any], group: str, folders: Sequence[Path]) -> tuple[Part, ...]:
-    """Methods or data sets, of a name or keys each, with the names given to them or short ones.
+    """Methods or data sets from a name or keys each, with the names given to them or short names.
 
-    A short name is that of the choice, with other keys in parentheses; of data sets, only those that distinguish them.
+    A short name is that of the choice, with other keys in parentheses; data sets show only keys that distinguish them.
     """
     entries = [{group: entry} if isinstance(entry, str) else entry for entry in entries]
     parts = [_part(entry, group) for entry in entries]
@@ -332,7 +332,7 @@ def _parts(entries: list[Any], group: str, folders: Sequence[Path]) -> tuple[Par
 
 
 def _name_of_file(path: str) -> str:
-    """The name of a file without its ending; of files like ``sites/*.csv``, that of their folder."""
+    """The name of a file without its suffix; for a pattern such as ``sites/*.csv``, the name of the folder."""
     return Path(path).parent.name if "*" in path else Path(path).stem
 
 
@@ -342,7 +342,7 @@ def _with(name: str, word: str) -> str:
 
 
 def _part(entry: Any, group: str) -> Part:
-    """A method or data set by the name of its choice.
+    """A method or data set from the name of its choice, or from its keys.
 
     Keys that are neither a setting nor a group belong to the method or data set.
     """
@@ -362,7 +362,7 @@ def _part(entry: Any, group: str) -> Part:
 
 
 def _as_word(value: object) -> str:
-    """A value as in a word of the command line."""
+    """A value as it is written on a command line."""
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, list):

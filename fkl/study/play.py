@@ -1,4 +1,4 @@
-"""Play a study: its jobs in stages, by one of Hydra's launchers, each job once."""
+"""Do the jobs of a study in stages, with one of Hydra's launchers, each job once."""
 
 import csv
 import io
@@ -38,7 +38,7 @@ POLL_S, LINE_S = 0.5, 60.0
 
 
 class StudyLoader(JobLoader):
-    """Gives a launcher's workers their jobs."""
+    """Gives jobs to a launcher's workers."""
 
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         """The job's words as a configuration, together with Hydra's node."""
@@ -50,7 +50,7 @@ class StudyLoader(JobLoader):
 
 
 def do_job(config: DictConfig, lost: FklError | None = None) -> None:
-    """Do one job, in this process or in a launcher's worker; if that has been lost, say which and why."""
+    """Do one job, in this process or in a launcher's worker; if that was lost, raise an error that names the job."""
     os.chdir(str(config.cwd))
     file = Path(str(config.study))
     plan = _plan(file, read_text(file), bool(config.pilot))
@@ -58,7 +58,7 @@ def do_job(config: DictConfig, lost: FklError | None = None) -> None:
     wave = None if config.wave is None else int(config.wave)
     job = Job(plan, dataset, method, int(config.seed), wave)
     if lost is not None:
-        raise FklError(f"{dataset.name}, {method.name}, seed {job.seed}: {lost}; the same command goes on") from lost
+        raise FklError(f"{dataset.name}, {method.name}, seed {job.seed}: {lost}; the same command continues") from lost
     if job.note is None:
         job.do()
         if wave is None:
@@ -68,7 +68,7 @@ def do_job(config: DictConfig, lost: FklError | None = None) -> None:
 
 @lru_cache(maxsize=1)
 def _plan(file: Path, _text: str, pilot: bool) -> Plan:
-    """The plan of a job; the same object for a process's next job, for which data need not be read again."""
+    """The plan of a job; the next job of this process gets the same object, so data need not be read again."""
     plan = Plan.read(file)
     return plan.as_pilot() if pilot else plan
 
@@ -80,17 +80,17 @@ def play(plan: Plan, hydra_words: Sequence[str] = ()) -> None:
     ----------
     plan : Plan
     hydra_words : sequence of str
-        Their launcher, as for ``fkl run -m``: ``hydra/launcher=joblib``.
+        Words that choose the launcher, as for ``fkl run -m``: ``hydra/launcher=joblib``.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        If another process works on the study, or a word is not about a launcher.
+        If another process runs the study, or a word is not about a launcher.
     """
     for word in hydra_words:
         if not OF_HYDRA.match(word):
-            allowed = "a word here is a launcher's, such as hydra/launcher=joblib"
-            raise FklError(f"{word}: keys of runs are in {plan.file}; {allowed}")
+            allowed = "words here are about a launcher, such as hydra/launcher=joblib"
+            raise FklError(f"{word}: set keys of runs in {plan.file}; {allowed}")
     os.environ["PYTHONSAFEPATH"] = "1"  # otherwise workers would find their modules in the current folder first
     launcher = _launcher(plan, hydra_words)
     with _alone(plan):
@@ -142,7 +142,7 @@ def _alone(plan: Plan) -> Iterator[None]:
         lock.acquire(blocking=False)
     except Timeout:
         raise FklError(
-            f"{plan.folder}: another process runs this study", help=[f"how far it is: fkl study {plan.file} --status"]
+            f"{plan.folder}: another process runs this study", help=[f"its progress: fkl study {plan.file} --status"]
         ) from None
     try:
         yield
@@ -152,7 +152,7 @@ def _alone(plan: Plan) -> Iterator[None]:
 
 @contextmanager
 def _progress(jobs: Sequence[Job], about: str) -> Iterator[None]:
-    """Show the number of finished jobs, wherever they run: by a bar, or in a log by a line every minute."""
+    """Show the number of finished jobs, wherever they run, as a bar, or in a log as a line every minute."""
     ended, begin = threading.Event(), time.monotonic()
     with tqdm(total=len(jobs), unit="job", leave=False, disable=None) as bar:
 

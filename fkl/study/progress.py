@@ -18,16 +18,16 @@ EFFECTS = (0.02, 0.05, 0.10)
 MOST_LINES, MOST_REASONS = 8, 3
 """Maximum numbers of data sets and of failures in a status."""
 MANY = 1000
-"""Seeds that are never played."""
+"""Larger numbers of seeds are only shown as more than this."""
 
 
 def check(plan: Plan) -> None:
-    """Refuse a study with a run that could not begin: its words are not a configuration, or do not fit the data.
+    """Refuse a study with a run that cannot begin, because its words are not a configuration or do not fit the data.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        Names the method and the data set.
+        The message names the method and the data set.
     """
     for dataset in plan.datasets:
         for method in plan.all_methods:
@@ -37,7 +37,7 @@ def check(plan: Plan) -> None:
                 try:
                     with quiet():
                         experiment = prepare(plan.run((*job.words, *plan.middles(dataset, method))))
-                        columns = summary_columns(experiment)  # of its first round
+                        columns = summary_columns(experiment)  # from its first round
                     for name in plan.budget:
                         require(name in columns, "budget", name, f"a column of its summary.csv: {', '.join(columns)}")
                 except FklError as error:
@@ -45,7 +45,7 @@ def check(plan: Plan) -> None:
 
 
 def dry_run(plan: Plan) -> list[str]:
-    """Lines with the forecast of a study: its runs, hours and disk, without those that have ended; and its ranges."""
+    """Lines with the forecast of a study: runs, hours and disk space of the jobs that are left, and search ranges."""
     methods, seeds = len(plan.all_methods), len(plan.searches)
     pairs = methods * len(plan.datasets)
     left = {(dataset, method): jobs for dataset in plan.datasets for method, jobs in _left(plan, dataset).items()}
@@ -64,7 +64,7 @@ def dry_run(plan: Plan) -> list[str]:
     total = sum(one.seconds * (left[of][0] * plan.trials_each + left[of][1]) for of, one in told.items())
     lines += [
         f"  time      about {seconds(total)} one after another{' for the rest' * (len(told) < pairs or bool(done))},"
-        f" {MOST_WAVES} times that where ranges are too narrow",
+        f" and {MOST_WAVES} times that if ranges are too narrow",
         f"  disk      about {bytes_of(sum(one.disk * left[of][1] for of, one in told.items()))}",
     ]
     by_words: dict[str, list[str]] = {}
@@ -97,23 +97,23 @@ def _forecast(plan: Plan, dataset: Part, method: Part) -> Forecast:
 def _rows(plan: Plan, dataset: Part) -> str:
     """Rows for tuning and judging, in words."""
     if plan.claim == "time":
-        return "the first half is tuned on, the second judged, a block between them dropped"
+        return "the first half for tuning, the second judged, without the block between them"
     if are_drawn(plan, dataset):
-        return "drawn anew in each seed, for its search and for the run that is judged"
+        return "drawn anew in each seed, for its search and for its judged run"
     if portions := portions_of(plan, dataset):
-        return f"{portions} portions that share no row, half of each tuned on and half judged"
+        return f"{portions} portions that share no row, half of each for tuning, half judged"
     if draws_blocks(plan, dataset):
-        return "drawn blocks, half tuned on, half judged" + ", anew in each seed" * (not plan.once)
-    return "one half tuned on, one judged" if plan.once else "half tuned on and half judged, divided anew in each seed"
+        return "drawn blocks, half for tuning, half judged" + ", anew in each seed" * (not plan.once)
+    return "half for tuning, half judged" if plan.once else "half for tuning, half judged, split again in each seed"
 
 
 def seeds_wanted(answer: Answer) -> list[str]:
-    """Lines with the seeds that each pair needs, from the upper 80 % limit of a pilot's spread."""
+    """Lines with the number of seeds that each pair needs, from the upper 80 % limit of the pilot's spread."""
     lines = []
     for one in answer.judged:
         for (a, b), difference in one.pairs.items():
             if difference.failed:
-                lines.append(f"{one.dataset.name}: {a} and {b}: a run failed; no spread is known")
+                lines.append(f"{one.dataset.name}: {a} and {b}: a run failed, so the spread is unknown")
                 continue
             spread = upper_limit(float(np.std(difference.d, ddof=1)), len(difference.d))
             told = []
@@ -124,12 +124,12 @@ def seeds_wanted(answer: Answer) -> list[str]:
                     needed = seeds_needed(spread, effect, pairs=len(one.pairs))
                     told.append(f"{100 * effect:g} %: {needed if needed <= MANY else f'more than {MANY}'} seeds")
             lines.append(f"{one.dataset.name}: {a} and {b}: {'; '.join(told)}")
-    unit = "seeds of each method, to see so large a difference with a probability of 80 %"
-    return [f"{unit}, by a pilot of {answer.plan.seeds}:", *lines, "The pilot's runs are not judged."]
+    unit = "seeds of each method that show a difference of this size with a probability of 80 %"
+    return [f"{unit}, from a pilot of {answer.plan.seeds}:", *lines, "The pilot's runs are not judged."]
 
 
 def status(answer: Answer) -> list[str]:
-    """A line for each data set: how far it is, or its best method; and failures. It fits a screen of 24 lines."""
+    """A line for each data set, with its progress or its best method; and failures. It fits a screen of 24 lines."""
     plan, lines, judged = answer.plan, [], []
     for dataset in plan.datasets:
         jobs = [job for _, some in stages(plan, dataset) for job in some]
@@ -139,7 +139,7 @@ def status(answer: Answer) -> list[str]:
         if any(job.note is None for job in jobs):
             searches = [job for job in jobs if job.wave is not None]
             done = [f"{sum(job.note is not None for job in some)} of {len(some)}" for some in (searches, runs)]
-            words = f"{done[0]} searches, {done[1]} judged runs" + f"; by now {words}" * bool(words)
+            words = f"{done[0]} searches, {done[1]} judged runs" + f"; so far {words}" * bool(words)
         lines.append(f"  {dataset.name}  {words}")
     if len(lines) > MOST_LINES:
         lines = [*lines[:MOST_LINES], f"  ... and {len(lines) - MOST_LINES} data sets more"]
@@ -148,5 +148,5 @@ def status(answer: Answer) -> list[str]:
         reasons = [*reasons[:MOST_REASONS], f"... and {len(reasons) - MOST_REASONS} other failures"]
     left = sum(job.note is None for job in judged)
     more = f"{left} of {len(judged)} judged runs are left: fkl study {plan.file}"
-    ended = f"all {len(judged)} judged runs have ended; the whole answer: fkl study {plan.file}"
+    ended = f"all {len(judged)} judged runs have ended; for the full answer: fkl study {plan.file}"
     return [f"{plan.file.name}: {more if left else ended}", *lines, *reasons]

@@ -1,4 +1,4 @@
-"""A registered study: plan, code and data before the first run, and deviations from them."""
+"""Registration of a study: its plan, code and data before the first run, and deviations from them."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ def facts(plan: Plan) -> dict[str, str]:
 
 
 def register(plan: Plan) -> list[str]:
-    """Freeze a study before its first run, and report it.
+    """Register a study before its first run, and return lines about the registration.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def register(plan: Plan) -> list[str]:
         raise FklError(f"{plan.folder / REGISTERED}: the study is registered already")
     begun = [job for dataset in plan.datasets for job in judged_jobs(plan, dataset) if job.file.exists()]
     if begun:
-        raise FklError(f"{plan.file}: cannot be registered any more: {len(begun)} judged runs have ended")
+        raise FklError(f"{plan.file}: cannot be registered after its first judged run; {len(begun)} have ended")
     told: dict[str, Any] = {"date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "fkl": __version__}
     told |= {"facts": facts(plan), "text": plan.file.read_text(encoding="utf-8")}
     write_text(plan.folder / REGISTERED, json.dumps(told, indent=1) + "\n")
@@ -52,7 +52,7 @@ def register(plan: Plan) -> list[str]:
 
 
 def read(plan: Plan) -> dict[str, Any] | None:
-    """The registration; None if there is none."""
+    """The registration; None if the study is not registered."""
     file = plan.folder / REGISTERED
     if not file.exists():
         return None
@@ -60,7 +60,7 @@ def read(plan: Plan) -> dict[str, Any] | None:
         told = json.loads(file.read_text(encoding="utf-8"))
         return {"date": str(told["date"]), "facts": dict(told["facts"]), "text": str(told["text"])}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        raise FklError(f"{file}: damaged; a registered study cannot go on without it") from None
+        raise FklError(f"{file}: damaged; a registered study needs it to continue") from None
 
 
 def require_unchanged(plan: Plan) -> None:
@@ -69,7 +69,7 @@ def require_unchanged(plan: Plan) -> None:
     Raises
     ------
     fkl.basics.errors.FklError
-        Names the change, and suggests finishing the study under another name.
+        The message names the change, and suggests continuing under another name.
     """
     told = read(plan)
     if told is None:
@@ -80,14 +80,14 @@ def require_unchanged(plan: Plan) -> None:
         raise FklError(
             f"{plan.file}: registered on {told['date']}, and changed since: {', '.join(changed)}",
             help=[
-                f"undo the change: the plan as it was is in {plan.folder / REGISTERED}",
-                "or copy the file to another name, which is another study",
+                f"undo the change; {plan.folder / REGISTERED} has the registered plan",
+                "or copy the file to another name, which makes it another study",
             ],
         )
 
 
 def stamp(plan: Plan) -> str:
-    """Note below every table: time and digest of the registration."""
+    """Note below every table, with the date and the digests of the registration."""
     told = read(plan)
     if told is None:
         return "Not registered."
@@ -124,7 +124,7 @@ def deviations(plan: Plan) -> list[str]:
             continue
         last = judged.get(job.file.name, [""])[-1]
         if last != _told(note):
-            said.append(f"{job.file.name} is not what was judged")
+            said.append(f"{job.file.name} has changed since it was judged")
         if "folder" in note:
             planned.add(note["folder"])
             folder = plan.folder / "runs" / note["folder"]

@@ -1,4 +1,4 @@
-"""Results of a study's judged runs: errors, failures, and the difference of every two methods."""
+"""Results of a study's judged runs: errors, failures, and the difference between every two methods."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -31,9 +31,9 @@ class Judged:
     plan : Plan
     dataset : Part
     metric : str
-        Column of summary.csv for judging all its methods.
+        Column of summary.csv by which all its methods are judged.
     notes : dict of str to list
-        For each method, the note of each seed's run; None if it has not ended.
+        For each method, the note of each seed's run; None for a run that has not ended.
     portions : int
         As in `fkl.study.jobs.portions_of`.
     """
@@ -44,11 +44,11 @@ class Judged:
     notes: dict[str, list[dict[str, Any] | None]]
     portions: int
     refused: list[str] = field(default_factory=list)
-    """Why two methods could not be compared."""
+    """Reasons why methods could not be compared."""
 
     @property
     def seeds(self) -> int:
-        """Seeds that were requested."""
+        """Number of seeds that were requested."""
         return min(map(len, self.notes.values()))
 
     @property
@@ -57,11 +57,11 @@ class Judged:
         return all(None not in notes for notes in self.notes.values())
 
     def after(self, seeds: int) -> "Judged":
-        """The same runs in the first seeds."""
+        """A copy with the runs of the first seeds only."""
         return replace(self, notes={method: notes[:seeds] for method, notes in self.notes.items()}, refused=[])
 
     def so_far(self) -> "Judged":
-        """The same of the seeds that were requested: more are, until all pairs are decided."""
+        """A copy with the seeds requested so far; more seeds are requested until all pairs are decided."""
         for seeds in self.plan.stops:
             now = self.after(seeds)
             if not now.ended or all(one.outcome != CANNOT_TELL for one in now.verdicts):
@@ -70,7 +70,7 @@ class Judged:
 
     @cached_property
     def verdicts(self) -> list[Verdict]:
-        """Difference of each pair; with several looks, that of the first decisive look."""
+        """Verdict on each pair; with several looks, that of the first look that decides it."""
         found: dict[Pair, Verdict] = {}
         for seeds in self.plan.stops:
             look = seeds if self.plan.looks else None
@@ -85,7 +85,7 @@ class Judged:
 
     @property
     def ends(self) -> dict[str, str]:
-        """Methods with a key at the end of its range, and the key."""
+        """Methods with a key whose value is at the end of its range, and that key."""
         found = {method.name: self.at_the_end(method) for method in self.plan.all_methods}
         return {name: words[0].partition(" ")[0] for name, words in found.items() if words}
 
@@ -112,7 +112,7 @@ class Judged:
         return found
 
     def mean(self, method: str, column: str) -> float:
-        """Mean of a column of the summaries over all seeds; NaN where a run failed: survivors stand for no method."""
+        """Mean of a column of the summaries over all seeds; NaN if a run failed, because the others are biased."""
         values = [
             np.nan if note["error"] is None else note["summary"].get(column, np.nan)
             for note in self.notes[method]
@@ -129,7 +129,7 @@ class Judged:
 
     @cached_property
     def pairs(self) -> dict[tuple[str, str], Difference]:
-        """The difference of every two methods."""
+        """The difference between every two methods."""
         found = {}
         ended = self.methods
         for a, b in self.plan.pairs:
@@ -144,7 +144,7 @@ class Judged:
     def _difference(self, a: str, b: str) -> Difference:
         claim = self.plan.claim
         errors_a, errors_b = self.errors(a), self.errors(b)
-        failed = not np.isfinite([errors_a, errors_b]).all()  # then ranks over seeds decide
+        failed = not np.isfinite([errors_a, errors_b]).all()  # if so, ranks over seeds decide
         if claim == "seeds" or self.portions or failed or (claim == "rows" and are_drawn(self.plan, self.dataset)):
             return from_seeds(errors_a, errors_b, "portion" if self.portions else "seed")
         if claim == "clients":
@@ -157,7 +157,7 @@ class Judged:
         return from_rows(losses_a, losses_b, rows)
 
     def _losses(self, method: str) -> tuple[Array, NDArray[np.int64]]:
-        """(S, J) The loss of each judged row, in the order of the rows' numbers, and these numbers."""
+        """(S, J) The loss of each judged row in the order of row numbers, and these numbers."""
         found = []
         for folder in self._folders(method):
             if folder is None:
@@ -184,9 +184,9 @@ class Judged:
             folder = next(clients)
             config = read_run(folder, ("config.yaml",)).config
             if config.get("participation") or (config.get("network") or {}).get("deadline_s"):
-                raise FklError("the claim is about time, and the clients miss rounds: none is known for each round")
+                raise FklError("the claim is about time, but clients miss rounds, so the error of a round is unknown")
             rounds = pd.read_csv(folder / "clients.csv")["rounds"].to_numpy()
-            made = (rounds >= table["round"].to_numpy()[:, None]).sum(axis=1)  # a client's samples end, and stay ended
+            made = (rounds >= table["round"].to_numpy()[:, None]).sum(axis=1)  # ended clients stay absent
             so_far = table[self.metric].to_numpy() * np.cumsum(made)
             return pd.Series(np.diff(so_far, prepend=0.0) / made)
 
@@ -218,7 +218,7 @@ class Judged:
 
 
 def judged(plan: Plan) -> list[Judged]:
-    """Results so far, one data set after another, without those that have no finished run."""
+    """Results so far, in the order of data sets, without data sets that have no finished run."""
     return [one for dataset in plan.datasets if (one := judged_on(plan, dataset)) is not None]
 
 
@@ -240,7 +240,7 @@ def stages(plan: Plan, dataset: Part) -> Iterator[tuple[str, list[Job]]]:
     for end in plan.stops:
         searches = plan.searches[begin:end]
         for wave in range(MOST_WAVES):
-            # Later seeds are searched once, in the ranges found by the first ones
+            # Later seeds are searched only once, in the ranges found by the first seeds
             last = {one: last_wave(plan, dataset, one) for one in plan.all_methods}
             methods = [one for one, its in last.items() if (its == wave if begin else wave == 0 or its >= wave)]
             if methods and searches:

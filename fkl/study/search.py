@@ -1,4 +1,4 @@
-"""The search of one method on one data set in one seed: trials that Optuna proposes, played in this process."""
+"""The search of one method on one data set in one seed: Optuna proposes trials, which run in this process."""
 
 import math
 import signal
@@ -20,29 +20,29 @@ from fkl.study.plan import Plan
 from fkl.study.space import Range
 
 LOOKS = 8
-"""Number of looks at a stream's error so far, to stop a hopeless trial."""
+"""Number of looks at a stream's error so far, to stop hopeless trials."""
 FIRST_LOOKS = 2
-"""First looks, at which no trial is stopped."""
+"""Number of first looks at which no trial is stopped."""
 
 
 class LimitError(FklError):
-    """A run that took longer than `limit_s`."""
+    """A run took longer than `limit_s`."""
 
 
 class OverBudgetError(FklError):
-    """A run that sent more than the budget."""
+    """A run sent more than the budget."""
 
 
 def search(plan: Plan, words: tuple[str, ...], spaces: Mapping[str, Range], seed: int) -> list[dict[str, Any]]:
-    """Play the trials of one search.
+    """Run the trials of one search.
 
-    Half of them are random, the others come from Optuna's tree-structured Parzen estimator. A failed trial counts as a
-    trial, and is infinitely bad.
+    Half of them are random; the others come from Optuna's tree-structured Parzen estimator. A failed trial counts as a
+    trial with an infinite error.
 
     Parameters
     ----------
     plan : Plan
-        Gives the number of trials, and their limits of traffic and time.
+        Source of the number of trials, and of their limits of traffic and time.
     words : tuple of str
         Words that all trials share.
     spaces : dict of str to Range
@@ -104,7 +104,7 @@ def _error_of(plan: Plan, words: tuple[str, ...], trial: Any) -> float:
 
 
 def require_within(budget: Mapping[str, float], summary: Mapping[str, float]) -> None:
-    """Refuse a run that sent more than the budget."""
+    """Raise an error if a run sent more than the budget."""
     for name, most in budget.items():
         if name not in summary:
             raise FklError(f"budget.{name}: no such column of this method's summary.csv")
@@ -113,7 +113,7 @@ def require_within(budget: Mapping[str, float], summary: Mapping[str, float]) ->
 
 
 def _stopping(experiment: Experiment, trial: Any) -> Callable[[Chunk, int], None]:
-    """Report the error so far to Optuna at some rounds, and stop if it decides to."""
+    """Report the error so far to Optuna at some rounds, and stop the trial if Optuna decides to."""
     import optuna
 
     rounds = experiment.problem.rounds

@@ -1,7 +1,7 @@
 """Search spaces: ranges of keys, as in conf/tune.yaml or in a study's `space`.
 
-``log 1e-3..3`` is a range on a logarithmic scale, ``0.95..1.0`` one on a linear scale, ``2..6`` whole numbers, and a
-list its values.
+``log 1e-3..3`` is a range on a logarithmic scale, ``0.95..1.0`` is one on a linear scale, ``2..6`` is one of integers,
+and a list has all values.
 """
 
 import math
@@ -18,9 +18,9 @@ NUMBER = r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?"
 RANGE = re.compile(rf"(log )?\s*({NUMBER})\s*\.\.\s*({NUMBER})")
 ALLOWED = "log 1e-3..3 (logarithmic), 0.9..1.0 (linear), 2..6 (whole numbers) or a list of values"
 DIGITS = 3
-"""Significant digits of a tried value; files then have exactly this value."""
+"""Significant digits of the values to try, so files contain exactly these values."""
 OUTER = 0.1
-"""A value within this share of a range from either side counts as its end."""
+"""A value within this share of a range from either end counts as being at that end."""
 DECADE = 10.0
 
 
@@ -54,7 +54,7 @@ class Range:
         whole = all(re.fullmatch(r"-?\d+", end) for end in match.groups()[1:]) and not match[1]
         low, high = (int(end) if whole else float(end) for end in match.groups()[1:])
         if low >= high or (match[1] and low <= 0):
-            raise BadValue(key, text, f"{ALLOWED}; the smaller end first, above 0 where it is logarithmic")
+            raise BadValue(key, text, f"{ALLOWED}; the smaller end first, above 0 on a logarithmic scale")
         return cls(low, high, bool(match[1]))
 
     def __str__(self) -> str:
@@ -83,11 +83,11 @@ class Range:
         return self.rounded(math.sqrt(self.low * self.high) if self.log else (self.low + self.high) / 2)
 
     def rounded(self, value: Any) -> Any:
-        """The value to try for a drawn one."""
+        """The value to try, rounded from a drawn value."""
         return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
     def end_of(self, value: Any) -> str:
-        """The end of a logarithmic range at which a value is: "low", "high", or "" for neither."""
+        """The end of a logarithmic range at which a value lies: "low", "high", or "" for neither."""
         if not self.log:
             return ""
         place = math.log(value / self.low) / math.log(self.high / self.low)

@@ -1,4 +1,4 @@
-"""The tables of a study: errors and costs, its setup, and the tests as a triangle."""
+"""The tables of a study: errors and costs, setup, and a triangle of tests."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -27,7 +27,7 @@ ABOUT_MARKS = "†† differs by more than the margin, † differs, = practicall
 LINES = (240.0, 345.0)
 """Line widths in points: a column of a two-column paper, and LaTeX's article."""
 SENT = ("uplink_bytes", "link_bytes")
-"""Bytes sent: to a server, or from agent to agent and from party to party."""
+"""Columns of bytes sent: to a server, or from agent to agent and from party to party."""
 RECEIVED = ("downlink_bytes",)
 BASELINES = (
     "mse_running_mean",
@@ -36,13 +36,13 @@ BASELINES = (
     "test_mse_training_mean",
     "test_error_majority",
 )
-"""Columns of baselines without learning, instead of "the mean"."""
+"""Columns of the baselines that are called "the mean"."""
 
 
 def errors(judged: Sequence[Judged]) -> pd.DataFrame:
     """One row per data set and method: its error, its costs, and a comparison with the mean of the training targets.
 
-    Columns are numbers, NaN if a method has none; half is that of the error's 95 % interval over seeds.
+    Columns are numbers, NaN if unknown for a method; `half` is half of the error's 95 % interval over seeds.
     """
     rows = []
     for one in judged:
@@ -51,7 +51,7 @@ def errors(judged: Sequence[Judged]) -> pd.DataFrame:
             if not ended:
                 continue
             values = one.errors(method)
-            whole = bool(np.isfinite(values).all())  # a mean over survivors would be too small
+            whole = bool(np.isfinite(values).all())  # a mean over the finished runs would be too small
             mean = float(values.mean()) if whole else np.nan
             rows.append({
                 "data set": one.dataset.name,
@@ -78,7 +78,7 @@ def _first(judged: Judged, method: str, columns: Sequence[str]) -> float:
 
 
 def results(frame: pd.DataFrame, stamp: str = "") -> Sheet:
-    """The table of errors: the error with half of its interval, and costs; the data set once, as a subheading."""
+    """The table of errors, with half of their intervals, and of costs; each data set is a subheading."""
     caption = "Error with half of its 95 % interval over seeds (Student's t); sent: by all clients"
     columns = {
         "method": Column("method"),
@@ -121,12 +121,12 @@ def results(frame: pd.DataFrame, stamp: str = "") -> Sheet:
 
 
 def _known(value: float, words: Callable[[float], str]) -> str:
-    """A number as text; empty if there is none."""
+    """A number as text; empty if it is unknown."""
     return "" if np.isnan(value) else words(value + 0.0).replace("-", "−")
 
 
 def searched(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
-    """One row per key of a method on a data set: its range, and the median, least and largest value found."""
+    """One row per key of a method on a data set: its range, and the median, smallest and largest value found."""
     rows = []
     for one in judged:
         for method in plan.all_methods:
@@ -145,7 +145,7 @@ def searched(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
 
 
 def setup(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
-    """Features D of each of N kernels, clients K, rounds T, rows, trials and seeds, by data set and method.
+    """Features D per kernel, kernels N, clients K, rounds T, rows, trials and seeds, by data set and method.
 
     A data set has one row if these are the same for all methods.
     """
@@ -197,7 +197,7 @@ def _cell_of_test(method: str, verdict: Verdict) -> str:
 
 
 def _sheet(table: pd.DataFrame, title: str, caption: str, numbers: bool = False) -> Sheet:
-    """A table of text; its data sets are subheadings. Its columns after the first may be numbers."""
+    """A table of text, with data sets as subheadings; columns after the first may be numbers."""
     named = table.pop("data set").tolist() if "data set" in table else []
     groups = {at: name for at, name in enumerate(named) if at == 0 or named[at - 1] != name}
     columns = [Column(str(name), numbers and at > 0) for at, name in enumerate(table)]
@@ -216,12 +216,12 @@ def all_tables(answer: Answer, frame: pd.DataFrame) -> dict[str, Sheet]:
         names = [name for name in one.methods if any(name in (each.a, each.b) for each in verdicts)]
         if verdicts:
             title = f"{one.dataset.name}: by how much the error of the row's method is above that of the column's"
-            alike = plain.count(plain[place]) > 1 or not plain[place]  # names that differ in signs alone
+            alike = plain.count(plain[place]) > 1 or not plain[place]  # names that differ only in signs
             name = "-".join(["tests", *filter(None, [plain[place]]), *[str(place + 1)] * alike])
             said = f"{title}. {ABOUT_MARKS}. {stamp(plan)}".strip()
             found[name] = _sheet(triangle(names, verdicts), title, said, numbers=True)
     said = f"Ranges, and the values found: median over seeds [least, largest]. {stamp(plan)}".strip()
-    found["searched"] = _sheet(searched(plan, judged), "What was searched over and found", said)
+    found["searched"] = _sheet(searched(plan, judged), "Searched ranges and values found", said)
     sizes = "D features of each of N kernels, K clients, T rounds, rows judged in a seed"
     found["setup"] = _sheet(setup(plan, judged), "Setup", f"Setup of the study: {sizes}. {stamp(plan)}".strip(), True)
     return found

@@ -1,4 +1,4 @@
-"""Number of jobs in a sweep, before any is made: none is a mistake, and a billion would fill the memory."""
+"""Number of jobs in a sweep, before any job exists: zero is a mistake, and a billion would fill the memory."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ def count_jobs(sweeper: DictConfig, overrides: list[Override], names: Callable[[
     Raises
     ------
     fkl.basics.errors.FklError
-        If there would be no jobs, or too many, or the sweeper cannot vary a key.
+        If the sweep has no jobs or too many, or the sweeper cannot vary a key.
     """
     if sweeper._target_ == TARGET:
         _require_search(sweeper, overrides, names)
@@ -41,7 +41,7 @@ def count_jobs(sweeper: DictConfig, overrides: list[Override], names: Callable[[
     for override in overrides:
         number *= _count_values(override, names)
         if number > MOST:
-            raise FklError(f"{override.input_line}: more than {MOST} runs; sweep over less at a time")
+            raise FklError(f"{override.input_line}: more than {MOST} runs; split it into several sweeps")
     return number
 
 
@@ -51,12 +51,12 @@ def each_job(overrides: list[Override], names: Callable[[str], list[str]]) -> li
 
 
 def first_job(overrides: list[Override], folders: Sequence[Path]) -> dict[str, Any]:
-    """The first job's configuration; one is composed with each choice of each group.
+    """The first job's configuration; each choice of each group is composed once, too.
 
-    An unknown name is therefore reported before any job begins, and before the sweep has its folder.
+    An unknown name is therefore reported before any job begins and before the sweep's folder exists.
     """
     choices = Choices(*folders)
-    # Words for a job from each: every choice of a group, and one value of a key
+    # Words to compose from each override: every choice of a group, but one value of a key
     words = []
     for override in overrides:
         key, values = override.get_key_element(), override.value()
@@ -76,7 +76,7 @@ def first_job(overrides: list[Override], folders: Sequence[Path]) -> dict[str, A
 
 
 def _count_values(override: Override, names: Callable[[str], list[str]]) -> int:
-    """Values of one key in a sweep."""
+    """Number of values of one key in a sweep."""
     if not override.is_sweep_override():
         return 1
     word, values = str(override.input_line), override.value()
@@ -92,7 +92,7 @@ def _count_values(override: Override, names: Callable[[str], list[str]]) -> int:
     elif isinstance(values, Glob):
         number = len(values.filter(names(override.key_or_group)))
     else:
-        raise FklError(f"{word}: must be values; an interval is for hydra/sweeper=optuna")
+        raise FklError(f"{word}: must be values; an interval needs hydra/sweeper=optuna")
     if not number:
         raise FklError(f"{word}: no values, so there would be no runs")
     return number
@@ -104,7 +104,7 @@ def _require_finite(word: str, *numbers: Any) -> None:
 
 
 def _require_search(sweeper: DictConfig, overrides: list[Override], names: Callable[[str], list[str]]) -> None:
-    """Refuse a search that cannot begin, by a trial of its setup, because the sweeper's errors take many lines."""
+    """Refuse a search that cannot begin, by trying its setup, because the sweeper's own errors take many lines."""
     from hydra.utils import instantiate
 
     with requires_extra("sweeps", "hydra/sweeper=optuna"):
@@ -119,7 +119,7 @@ def _require_search(sweeper: DictConfig, overrides: list[Override], names: Calla
             if values.start > values.end:  # type: ignore[operator]
                 raise FklError(f"{word}: must have its smaller end first")
             if "log" in values.tags and values.start <= 0:  # type: ignore[operator]
-                raise FklError(f"{word}: must be of numbers > 0, since their logarithms are drawn from")
+                raise FklError(f"{word}: must have numbers > 0, because their logarithms are drawn")
         else:
             _count_values(override, names)
         try:

@@ -1,4 +1,4 @@
-"""A sweep by Hydra's sweepers and launchers, which get the configuration of each job from fkl.
+"""A sweep with Hydra's sweepers and launchers, which get the configuration of each job from fkl.
 
 Hydra itself composes only the node `hydra`, from words of the command line. No configuration file can change it, so no
 file chooses the classes that Hydra instantiates.
@@ -50,7 +50,7 @@ NODE = {
 
 
 class JobLoader(ConfigLoader):
-    """Gives Hydra's sweepers and launchers a job's configuration; it is passed to their workers."""
+    """Gives job configurations to Hydra's sweepers and launchers, which pass it to their workers."""
 
     def __init__(self, folders: Sequence[Path]) -> None:
         self.folders = tuple(folders)
@@ -68,7 +68,7 @@ class JobLoader(ConfigLoader):
         return Choices(*self.folders).names(group_name)
 
     def _not_asked(self, *_: Any, **__: Any) -> Never:
-        raise NotImplementedError("fkl composes; Hydra asks for the configurations of jobs alone")
+        raise NotImplementedError("fkl composes; Hydra only asks for configurations of jobs")
 
     load_configuration = get_search_path = get_sources = list_groups = compute_defaults_list = _not_asked
 
@@ -89,7 +89,7 @@ def sweep(
     fail_fast: bool = False,
     quiet: bool = False,
 ) -> None:
-    """Do a run for every combination of the values of these words, or for the proposals of a search.
+    """Do a run for every combination of the values in these words, or for the proposals of a search.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def sweep(
     jobs = count_jobs(sweeper, overrides, choices.names)
     first = first_job(overrides, folders)
     if sweeper._target_ == optuna.TARGET:
-        allowed = "a column of summary.csv, which the search makes small"
+        allowed = "a column of summary.csv, which the search minimises"
         require(first["objective"] is not None, "objective", None, allowed)
     try:
         with open_dict(config):
@@ -145,9 +145,9 @@ def sweep(
 
 
 def of_jobs(words: Sequence[str], folders: Sequence[Path]) -> tuple[list[str], dict[str, str], list[Override]]:
-    """Words of a sweep's jobs: the given words, the sweep of an experiment in them, and both together."""
+    """Words of a sweep's jobs: the given words, the sweep of an experiment that they choose, and both merged."""
     given = [word for word in words if not OF_HYDRA.match(word)]
-    parsed(given)  # an error names a word as it was given
+    parsed(given)  # so an error names a word as it was given
     of_runs = [quoted(word) for word in given]
     chosen = [str(one.input_line) for one in parsed(of_runs) if not one.is_sweep_override()]
     params = {key: quoted(f"={value}")[1:] for key, value in sweep_of(read_words(chosen), folders).items()}
@@ -160,11 +160,11 @@ def composed_node(words: Sequence[str]) -> DictConfig:
     Raises
     ------
     fkl.basics.errors.FklError
-        Names the key and what is allowed.
+        The message names the key and its allowed values.
     """
     for word, override in zip(words, parsed(words), strict=True):
         if not KEYS.fullmatch(override.get_key_element()):
-            raise FklError(f"{word}: no such key of hydra's here; there are {ALLOWED}")
+            raise FklError(f"{word}: no such key of Hydra's here; keys are {ALLOWED}")
         if override.is_sweep_override():
             raise FklError(f"{word}: must be one value; a sweep varies keys of a run")
         if "/" in override.key_or_group and not isinstance(override.value(), str):

@@ -1,4 +1,4 @@
-"""The jobs of a sweep, in this process or in a launcher's workers: their work, their notes, and the closing list.
+"""The jobs of a sweep, in this process or in a launcher's workers, their notes, and the closing list.
 
 A launcher may run jobs anywhere, so they share only a folder: `hydra.sweep.dir`.
 """
@@ -30,13 +30,13 @@ from fkl.screen.streams import streams
 from fkl.screen.units import number, seconds
 
 NOTES, PLAN, LIST, COMPOSED = ".fkl-sweep", "plan.json", "jobs.csv", "multirun.yaml"
-"""Names in a sweep's folder: notes of its jobs while it runs, including the plan, the closing list, and Hydra's own."""
+"""Names in a sweep's folder: the folder of notes while it runs, the plan in it, the closing list, and Hydra's file."""
 FIRST_COLUMNS = ["job", "state", "seconds", "overrides", "folder", "message"]
 COLUMNS = [*FIRST_COLUMNS, "metric", "mean"]
-"""Columns of the closing list. Older lists also have the first ones, which identify a list as fkl's."""
+"""Columns of the closing list. The first columns, which older lists also have, identify a list as fkl's."""
 FINISHED, SKIPPED, DIVERGED, FAILED, NOT_RUN = "finished", "finished already", "diverged", "failed", "not run"
 DONE, WRONG = (FINISHED, SKIPPED, DIVERGED), (DIVERGED, FAILED)
-"""States of jobs that are compared, and states that cause exit code 2 of a sweep."""
+"""States of jobs that are compared, and states that give a sweep exit code 2."""
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def listed(folder: Path, plan: dict[str, Any], quiet: bool) -> Iterator[None]:
     ----------
     folder : Path
     plan : dict
-        For `run_job`: the number of jobs, the swept keys, and what they print.
+        Facts for `run_job`: the number of jobs, the swept keys, and what jobs print.
     quiet : bool
         Whether only the closing table is printed.
 
@@ -64,7 +64,7 @@ def listed(folder: Path, plan: dict[str, Any], quiet: bool) -> Iterator[None]:
     wrong = [note for note in ended if note["state"] in WRONG]
     for line in (*grouped(ended, FAILED, plan["swept"]), *grouped(ended, DIVERGED, plan["swept"])):
         warning(line)
-    # A comparison of the runs, if there are two or more
+    # Compare the runs if there are at least two
     done = [note for note in ended if note["state"] in DONE]
     metrics = [note["metric"] for note in done if "metric" in note]
     if len({note["folder"] for note in done}) > 1 and metrics:
@@ -90,7 +90,7 @@ def listed(folder: Path, plan: dict[str, Any], quiet: bool) -> Iterator[None]:
 
 @contextmanager
 def _folder_of_notes(folder: Path) -> Iterator[Path]:
-    """Folder of the notes of a running sweep, which become its closing list; only its own files are deleted.
+    """Folder of the notes of a running sweep, from which its closing list is made; only the sweep's files are deleted.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def _folder_of_notes(folder: Path) -> Iterator[Path]:
             ",".join(FIRST_COLUMNS)
         )
         known = table.exists() or notes.exists() or not composed.exists()
-        allowed = f"a folder without a {LIST} or {COMPOSED} that no sweep has written"
+        allowed = f"a folder without a {LIST} or {COMPOSED} that is not a sweep's"
         require(ours and known, "hydra.sweep.dir", folder, allowed)
         new = not composed.exists()
         lock = FileLock(folder / f"{NOTES}.lock", is_singleton=False)
@@ -113,9 +113,9 @@ def _folder_of_notes(folder: Path) -> Iterator[Path]:
         try:
             lock.acquire(blocking=False)
         except Timeout:
-            require(False, "hydra.sweep.dir", folder, "a folder in which no other sweep is under way")
+            require(False, "hydra.sweep.dir", folder, "a folder in which no other sweep is running")
         try:
-            notes.mkdir(exist_ok=True)  # a killed sweep has left its notes, and no other sweep uses the folder
+            notes.mkdir(exist_ok=True)  # a killed sweep may have left it, and no other sweep uses it
             _delete_notes(notes)
             yield notes
         finally:
@@ -143,7 +143,7 @@ def read_notes(notes: Path) -> list[dict[str, Any]]:
 
 
 def _metric_and_mean(run: Run) -> dict[str, Any]:
-    """The metric of a finished run (that of a search, or else its main one), its mean, and whether it diverged."""
+    """Metric of a finished run (a search's objective, or else its main metric), its mean, and whether it diverged."""
     from fkl.data.baselines import BLOWN_UP, blown_up
     from fkl.runs.folder import read_summary
     from fkl.runs.metrics import main_metric
@@ -158,13 +158,13 @@ def _metric_and_mean(run: Run) -> dict[str, Any]:
 
 @streams()  # in a launcher's worker, they are the worker's own
 def run_job(config: DictConfig, lost: FklError | None = None) -> float | None:
-    """Do one job of a sweep, Hydra's task function, print a line about it, and write a note of how it ended.
+    """Do one job of a sweep, as Hydra's task function; print a line about it, and write a note on how it ended.
 
     Parameters
     ----------
     config : DictConfig
     lost : FklError, optional
-        Why the process that did the job ended; the job then fails with it.
+        Reason why the process of the job ended; the job then fails with this error.
 
     Returns
     -------
@@ -201,7 +201,7 @@ def run_job(config: DictConfig, lost: FklError | None = None) -> float | None:
             state = DIVERGED if isinstance(error, DivergedError) else FAILED
             if run is not None:
                 folder = run.failed_folder
-            else:  # its configuration could not be read, and its only name is its number
+            else:  # its configuration could not be read, so its only name is its number
                 outputs = sweep
                 with suppress(OmegaConfBaseException):  # for an interpolation of a missing key
                     outputs = Path(str(config.paths.outputs))
@@ -253,7 +253,7 @@ def job_line(
     swept : sequence of str
         Keys whose values the sweep varies.
     mark, worse_than : str
-        Its verdict: ``"✓"`` or ``"▲"``, and the baselines that it does not beat.
+        The run's verdict: ``"✓"`` or ``"▲"``, and the baselines that it does not beat.
     left : str
         Estimated time of the remaining jobs.
     """
@@ -271,7 +271,7 @@ def job_line(
 
 
 def time_left(started: float, now: float, ended: Iterable[dict[str, Any]], jobs: int) -> str:
-    """An estimate from the jobs that did some work; empty if there are none, or none is left."""
+    """Estimate of the remaining time from jobs that were not finished already; empty if unknown or 0."""
     states = [note["state"] for note in ended]
     played = sum(state != "finished already" for state in states)
     if not played or len(states) == jobs:
@@ -280,9 +280,9 @@ def time_left(started: float, now: float, ended: Iterable[dict[str, Any]], jobs:
 
 
 def grouped(ended: Sequence[dict[str, Any]], state: str, swept: Sequence[str]) -> list[str]:
-    """One line for each reason of jobs in this state: their number, their common values, and the first job.
+    """One line for each reason why jobs are in this state: their number, their common values, and the first job.
 
-    The common values are swept values that all of these jobs have, with the number of jobs that have them.
+    Common values are swept values that all of these jobs share; the line also counts all jobs that have them.
     """
     by_reason: dict[str, list[dict[str, Any]]] = {}
     for note in ended:

@@ -1,4 +1,4 @@
-"""Limits of launchers' and sweepers' keys on a command line: only their classes, and no numbers that fail in them."""
+"""Limits of launchers' and sweepers' keys on a command line: known classes, and only values that work."""
 
 import os
 import re
@@ -30,13 +30,13 @@ OF_JOBLIB_ALONE = (
     *("backend", "prefer", "require", "verbose", "timeout"),
     *("pre_dispatch", "batch_size", "temp_folder", "max_nbytes", "mmap_mode"),
 )
-"""Keys of Hydra's launcher that are about pools of joblib, which fkl does not use; see `fkl.sweeps.launchers`."""
+"""Keys of Hydra's launcher for joblib's pools, which fkl does not use; see `fkl.sweeps.launchers`."""
 RAY = {
     "ray.init.address": (r"auto|local|(ray://)?[\w.-]+:\d+", "auto, local, HOST:PORT or ray://HOST:PORT, or null"),
     "ray.init.num_cpus": AT_LEAST_1_OR_NULL,
     "ray.remote.num_cpus": AT_LEAST_1,
 }
-"""Of the mappings that are passed on to Ray, these keys alone: others run commands on its machines."""
+"""The only allowed keys of the mappings that are passed to Ray, because others run commands on its machines."""
 OPTUNA = {
     "n_trials": AT_LEAST_1,
     "n_jobs": AT_LEAST_1,
@@ -58,7 +58,7 @@ PLUGINS: dict[str, dict[str, dict[str, tuple[str, str]]]] = {
 }
 """Launchers and sweepers, by choice, with the allowed values of their keys, as a pattern and as text.
 
-A key with dots is one of a mapping inside, which then has no keys but these.
+A key with dots is a key of an inner mapping, for which only the listed keys are allowed.
 """
 
 
@@ -73,7 +73,7 @@ def require_allowed(hydra: DictConfig) -> None:
     Raises
     ------
     fkl.basics.errors.FklError
-        Names the key and what is allowed.
+        The message names the key and its allowed values.
     """
     registered = ConfigStore.instance().repo["hydra"]
     for kind, plugins in PLUGINS.items():
@@ -84,22 +84,22 @@ def require_allowed(hydra: DictConfig) -> None:
         names: dict[Any, str] = {schema._target_: name for name, schema in schemas.items()}
         node: Any = OmegaConf.to_container(hydra[kind], resolve=True)
         target = node["_target_"]
-        allowed = f"left as it is in {group}; there are {', '.join(names)}"
+        allowed = f"unchanged; choose {group} from {', '.join(names)}"
         require(target in names, f"hydra.{kind}._target_", target, allowed)
         name = names[target]
         if name == "submitit_slurm":
-            require(shutil.which("sbatch") is not None, group, name, "another one where there is no sbatch")
+            require(shutil.which("sbatch") is not None, group, name, "another one, because sbatch is not installed")
         limits = plugins[name]
         inside = {limit.partition(".")[0] for limit in limits if "." in limit}
         known = sorted({*map(str, schemas[name])} - inside | {*limits})
         for key, value in _entries(node, limits):
             if name == "joblib" and key in OF_JOBLIB_ALONE:
-                require(value == schemas[name][key], f"hydra.{kind}.{key}", value, "omitted; fkl takes n_jobs alone")
+                require(value == schemas[name][key], f"hydra.{kind}.{key}", value, "omitted; fkl uses only n_jobs")
             _require_value(f"hydra.{kind}.{key}", value, known, limits.get(key))
 
 
 def _entries(node: dict[str, Any], limits: Iterable[str], before: str = "") -> Iterator[tuple[str, Any]]:
-    """Keys and values, also of the mappings inside whose keys are limited."""
+    """Keys and values, including those of inner mappings whose keys are limited."""
     for name, value in node.items():
         key = f"{before}{name}"
         if isinstance(value, dict) and any(limit.startswith(f"{key}.") for limit in limits):
@@ -109,10 +109,10 @@ def _entries(node: dict[str, Any], limits: Iterable[str], before: str = "") -> I
 
 
 def _require_value(path: str, value: Any, known: list[str], limit: tuple[str, str] | None) -> None:
-    """Refuse a key that its plugin does not have, or a value that this key does not allow."""
+    """Raise an error for a key that its plugin does not have, or a value that the key does not allow."""
     key = path.split(".", 2)[2]
     if key not in known:
-        raise FklError(f"{path}: no such key; there are {', '.join(known)}")
+        raise FklError(f"{path}: no such key; keys are {', '.join(known)}")
     # Hydra makes an object of every mapping with a `_target_`, however deep.
     if isinstance(value, dict | list) and (inside := str(value).count("_target_")):
         sampler = value.get("_target_") if isinstance(value, dict) else None
@@ -127,7 +127,7 @@ def _require_value(path: str, value: Any, known: list[str], limit: tuple[str, st
         require(fits, path, value, allowed)
     # A line break in a job's settings would become a line in the script that a cluster runs.
     for word in value if isinstance(value, list) else [value]:
-        require(not isinstance(word, str) or word.isprintable(), path, value, "words of one line")
+        require(not isinstance(word, str) or word.isprintable(), path, value, "text without line breaks")
 
 
 def require_folder(key: str, folder: Any) -> None:

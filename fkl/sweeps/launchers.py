@@ -1,4 +1,4 @@
-"""Launching of jobs: a job whose process is killed fails, and the others go on."""
+"""Launching of jobs: if the process of a job is killed, that job fails and the others continue."""
 
 import os
 import re
@@ -17,16 +17,16 @@ from omegaconf import open_dict
 from fkl.basics.errors import FklError
 
 SIGNAL, STATE = re.compile(r"\(-(\d+)\)"), re.compile(r"state: [^)\n]+")
-"""How joblib and submitit describe the end of a process."""
+"""Patterns of joblib's and submitit's messages about the end of a process."""
 
 
 class Launcher:
-    """One of Hydra's launchers, which goes on when the process of a job is killed.
+    """One of Hydra's launchers, changed to continue when the process of a job is killed.
 
     Parameters
     ----------
     launcher : hydra.plugins.launcher.Launcher
-        Of jobs whose task takes `lost`, an error, if the process that did the job has ended without a result.
+        Its task function accepts `lost`, the error if the process of the job ended without a result.
     """
 
     def __init__(self, launcher: Any) -> None:
@@ -34,7 +34,7 @@ class Launcher:
         self._idle: list[Any] = []
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        """Play these jobs, and return their results in this order."""
+        """Run these jobs, and return their results in this order."""
         kind = type(self._launcher).__module__.rpartition(".")[2]
         if kind == "joblib_launcher":
             return self._in_workers(job_overrides, initial_job_idx)
@@ -49,7 +49,7 @@ class Launcher:
         return self._launcher.launch(job_overrides, initial_job_idx=initial_job_idx)  # type: ignore[no-any-return]
 
     def _in_workers(self, jobs: Sequence[Sequence[str]], first: int) -> list[JobReturn]:
-        """Play jobs with joblib: each worker is a pool, because all workers of a pool end with the first."""
+        """Run jobs with joblib; each worker is its own pool, because all workers of a pool end if one does."""
         from joblib import effective_n_jobs
         from joblib.externals.loky import FIRST_COMPLETED, BrokenProcessPool, wait
 
@@ -76,7 +76,7 @@ class Launcher:
         return [ended[at] for at in range(len(jobs))]
 
     def _given(self, workers: int, job: tuple[Any, ...]) -> tuple[Any, Any]:
-        """An idle worker, or a new one with its share of the cores, that has been given a job, and the job's future."""
+        """Give a job to an idle worker, or to a new one with its share of the cores; return the worker and a future."""
         from joblib import cpu_count
         from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
         from joblib.parallel import LokyBackend
@@ -94,9 +94,9 @@ class Launcher:
     def _asked_by(
         self, owner: Any, name: str, asked: Callable[[Any], Any], jobs: Sequence[Sequence[str]], first: int
     ) -> Sequence[JobReturn]:
-        """Play jobs with a launcher that asks for one result after another by this function, and ends at an error.
+        """Run jobs with a launcher that gets one result after another with this function, and that stops at an error.
 
-        It finds the function in an attribute of `owner`: as a method of submitit's jobs, or as `get` of the module ray.
+        The function is an attribute of `owner`: a method of submitit's jobs, or `get` of the module ray.
         """
         number, before, inside = count(), getattr(owner, name), False
 
@@ -118,7 +118,7 @@ class Launcher:
             return self._launcher.launch(jobs, initial_job_idx=first)  # type: ignore[no-any-return]
         except FklError:
             raise
-        except Exception as error:  # any error: the cluster does not take the jobs
+        except Exception as error:  # any error: the cluster does not accept the jobs
             raise FklError(f"hydra/launcher: {type(error).__name__}: {' '.join(str(error).split())}") from error
         finally:
             setattr(owner, name, before)
@@ -132,7 +132,7 @@ class Launcher:
         return execute_job, number, words, launcher.hydra_context, launcher.config, task, Singleton.get_state()
 
     def _lost(self, number: int, words: Sequence[str], error: Exception) -> JobReturn:
-        """The result of a job whose process has ended without one."""
+        """Result for a job whose process ended without a result."""
         said = str(error)
         if signal := SIGNAL.search(said):
             why = f"was killed (signal {signal[1]}{'; out of memory?' * (signal[1] == '9')})"

@@ -30,7 +30,7 @@ BEST = "optimization_results.yaml"
 
 @dataclass
 class Sampler:
-    """The sampler that proposes values: its class, and the key that all of Optuna's samplers have."""
+    """The sampler that proposes values: its class, and its seed, a key that all of Optuna's samplers have."""
 
     _target_: str = MISSING
     seed: int | None = None
@@ -44,17 +44,17 @@ class SearchKeys:
     ----------
     sampler : Sampler
         Sampler of optuna.samplers; further keys are added as ``+hydra.sweeper.sampler.multivariate=true``. A search
-        that continues a study draws from the seed and the number of trials that are there.
+        that continues a study draws values that depend on the seed and on the study's number of trials.
     direction : str
         ``minimize`` or ``maximize`` the objective.
     storage : str or None
-        URL of a database that stores the search, and from which it resumes.
+        URL of a database that stores the search, and from which the search resumes.
     study_name : str or None
-        Its name there.
+        Name of the search in the database.
     n_trials, n_jobs : int
-        Total number of runs, and the number that are proposed and launched at once.
+        Total number of runs, and number of runs that are proposed and launched at once.
     params : dict
-        Search space and shared words of all runs, as in Hydra's own sweeper.
+        Search space, and words that all runs share, as in Hydra's own sweeper.
     """
 
     _target_: str = TARGET
@@ -121,7 +121,7 @@ class Search(Sweeper):
         write_text(folder / BEST, yaml.safe_dump(best, sort_keys=False))
 
     def _draw_anew(self, study: "optuna.Study") -> None:
-        """Let a seeded sampler draw other values than before in a study that already has trials."""
+        """Let a seeded sampler draw new values in a study that already has trials."""
         import numpy as np
         from hydra.utils import instantiate
         from optuna.samplers import QMCSampler
@@ -133,7 +133,7 @@ class Search(Sweeper):
 
 
 def _value_of_run(ended: JobReturn, worst: float) -> float:
-    """Result of a run; a run that failed, or that a cluster ended, is infinitely bad."""
+    """Result of a run; infinitely bad if the run failed, or if a cluster ended it."""
     try:
         value = float(ended.return_value)
     except Exception as error:  # any error: the search continues, as sweeps do
@@ -143,7 +143,7 @@ def _value_of_run(ended: JobReturn, worst: float) -> float:
 
 
 def merged(params: Mapping[str, str] | None, words: Sequence[str]) -> list[Override]:
-    """Overrides of all jobs: the last word about a key counts, as in Hydra."""
+    """Overrides of all jobs; as in Hydra, the last word about a key counts."""
     every = parsed([*(f"{key}={value}" for key, value in (params or {}).items()), *words])
     return list({override.get_key_element(): override for override in every}.values())
 
@@ -154,7 +154,7 @@ def distribution(override: Override) -> "BaseDistribution":
     Raises
     ------
     ValueError
-        If there is no value to draw.
+        If the key has no value to draw.
     """
     from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 
@@ -178,7 +178,7 @@ def count(values: RangeSweep) -> int:
 
 
 def register() -> None:
-    """Register ``hydra/sweeper=optuna``, also instead of another plugin with that name."""
+    """Register ``hydra/sweeper=optuna``, which replaces any other plugin with that name."""
     store = ConfigStore.instance()
     known = store.repo.get("hydra", {}).get("sweeper", {}).get("optuna.yaml")
     if known is not None and known.provider == "fkl":

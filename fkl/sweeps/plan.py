@@ -1,4 +1,4 @@
-"""`fkl plan -m`: forecast of a sweep, from the first rounds of one run of each shape."""
+"""`fkl plan -m`: forecast of a sweep from the first rounds of one run of each shape."""
 
 import json
 from collections.abc import Sequence
@@ -15,18 +15,18 @@ from fkl.sweeps.count import count_jobs, each_job
 from fkl.sweeps.hydra import OF_HYDRA, composed_node, of_jobs
 
 WITHOUT_SHAPE = ("seed", "replicates", "paths", "out", "logger", "objective", "checkpoint_s")
-"""Keys that do not change a run's time, or only proportionally."""
+"""Keys that do not change a run's time, or change it only in proportion."""
 ROWS = 10
 """Maximum number of shapes that are listed."""
 
 
 def plan_sweep(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str, str, str]]]:
-    """Lines with the forecast for ``fkl run -m`` with these words, and rows: a shape, its runs, one run, all of them.
+    """Lines with the forecast for ``fkl run -m`` with these words, and rows: shape, runs, time of one and of all.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        For everything that the sweep or any of its runs would refuse.
+        The same errors as those of the sweep and of all its runs.
     """
     names = Choices().names
     _, _, overrides = of_jobs(words, ())
@@ -55,7 +55,7 @@ def plan_sweep(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str, st
         plural(jobs, "run"),
         f"  time      about {seconds(_total(every))} one after another, with engine={every[0].engine}",
         f"  disk      about {bytes_of(sum(one.disk for one in every))}",
-        f"  memory    {bytes_of(max(one.memory for one in every))} a replicate at most, besides the data",
+        f"  memory    at most {bytes_of(max(one.memory for one in every))} per replicate, without the data",
     ]
     lines += [f"  the {ROWS} longest of {len(found)}:"] * (more > 0)
     return lines, rows

@@ -1,7 +1,7 @@
-"""Tasks: each kind of data with its judge, its columns and its memory.
+"""Tasks: a class for each kind of data, with its judge, its columns and its memory.
 
 `stream` has a sample for each client and round, `batch` all samples at once, `repeated` a batch for each replicate,
-`vertical` features with different parties. No other package asks what kind of data a run has. Begin with `task.Task`.
+`vertical` features at different parties. No other package checks which kind of data a run has. Start with `task.Task`.
 """
 
 from typing import Any
@@ -14,8 +14,8 @@ __all__ = ["Judge", "Task", "task_of"]
 
 
 def task_of(algorithm: Any) -> type[Task]:
-    """The task that an algorithm or its class names, or else a stream."""
+    """The task that an algorithm or its class names, else `StreamTask`."""
     named = getattr(algorithm, "task", StreamTask)
     if isinstance(named, type) and issubclass(named, Task):
         return named
-    raise FklError(f"algo: task of {algorithm.label} is {named!r}, where a class is named that is a fkl.tasks.Task")
+    raise FklError(f"algo: task of {algorithm.label} is {named!r}; it must be a subclass of fkl.tasks.Task")

@@ -1,4 +1,4 @@
-"""A batch: all samples of all clients at once, which a method uses in every round."""
+"""A batch: all samples of all clients at once; a method uses them in every round."""
 
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from fkl.tasks.intervals import SplitIntervals
 
 PENDING_BYTES = 2**20
-"""Memory of the iterations of one replicate that are judged together, in one product instead of many."""
+"""Bytes of one replicate's iterations that are judged together, in one product instead of many."""
 DIGITS = ("dataset=digits", "partition.clients=4", "partition.rounds=60", "kernels.D=8")
-"""A small part of the data set of classes."""
+"""A small part of a data set with ten classes."""
 PARTS = (("train", True), ("test", False))
-"""Parts of the samples; True for the training samples."""
+"""Parts of the samples, with True for training samples."""
 SHARES = Panel("share of errors", {"train_error": "training samples", "test_error": "test samples"}, log=False)
 SQUARES = Panel("mean squared error", {"train_mse": "training samples", "test_mse": "test samples"})
 PANELS = {
@@ -70,17 +70,17 @@ PANELS = {
 
 
 class BatchTask(Task):
-    """Learning one theta of one kernel from `fkl.data.problem.Batch`, compared with the optimum of all clients."""
+    """Learning theta of one kernel from a `fkl.data.problem.Batch`, compared with the optimum of all clients."""
 
     of_rounds: ClassVar[bool] = True
     has_rows_at_clients: ClassVar[bool] = True
     judge_counts: ClassVar[bool] = False
     room: ClassVar[int] = 14 * 2**20
-    """Iterations with the same matrices are several times faster from the processor's cache."""
+    """Bytes; iterations on the same matrices are several times faster if these fit in the processor's cache."""
 
     @classmethod
     def of(cls, run: Run) -> Self:
-        """Split each client's samples into training and test samples."""
+        """Read the data, and split each client's samples into training and test samples."""
         generator = shared_generator(run.settings.seed, Role.DATA)
         table = read_table(run, generator)
         batch = in_precision(drawn_batch(run, table, generator), run)
@@ -100,41 +100,41 @@ class BatchTask(Task):
 
     @property
     def signs(self) -> bool:
-        """True for losses of classes."""
+        """Whether the loss is for classes."""
         return bool(self.problem.loss != "square")
 
     def sample_rows(self, count: int) -> Array:
-        """Training samples at even distances."""
+        """Evenly spaced training samples, at most `count`."""
         x = self.problem.part(True)[0]
         return x[:: -(-len(x) // count)]
 
     def judge(self, world: World, method: Algorithm) -> "BatchJudge":
-        """Errors, and distances from the optimum."""
+        """A judge of errors and of distances from the optimum."""
         require_lam(method)
         own = getattr(method, "judged_in", lambda world: None)(world)
         return BatchJudge(world, method.lam, own)
 
     def replicates_at_once(self, rehearse: Any) -> int:
-        """One if each has its own samples; their memory is still rehearsed."""
+        """One if each replicate has its own samples; its memory is still rehearsed."""
         fitting = super().replicates_at_once(rehearse)
         return fitting if self.redraw is None else 1
 
     def first_round(self) -> Batch:
-        """Scaling of all samples."""
+        """The same problem with one round."""
         return replace(self.problem, rounds=1)
 
     def panels(self) -> Mapping[str, Panel]:
-        """Errors, distances and transmissions."""
+        """Figures of errors, distances and transmissions."""
         errors = {"mse": SQUARES} if self.problem.loss == "square" else {"error": SHARES}
         return errors | PANELS
 
     @classmethod
     def small(cls, algorithm: type) -> tuple[str, ...]:
-        """100 iterations of 4 clients."""
+        """Settings for 100 iterations of 4 clients."""
         return (*DIABETES, *overrides_for_keys(algorithm, iterations=100))
 
     def shown(self, world: World, outcome: Any) -> dict[str, Any]:
-        """Theta, with replicates and clients as first axes."""
+        """Theta, whose first axes are replicates and clients."""
         require_shape("theta", outcome, len(world.streams.replicates), world.problem.clients, None)
         return {"theta": outcome}
 
@@ -144,30 +144,30 @@ class BatchTask(Task):
 
 
 class StarTask(BatchTask):
-    """The same for methods with a server, whose figures show no transmissions to neighbours."""
+    """`BatchTask` for methods with a server, whose figures show no transmissions to neighbours."""
 
     def panels(self) -> Mapping[str, Panel]:
-        """Errors and distances."""
+        """Figures of errors and distances."""
         return {name: panel for name, panel in super().panels().items() if name != "transmissions"}
 
 
 class ClassTask(StarTask):
-    """The same for methods that only learn classes."""
+    """`StarTask` for methods that only learn classes."""
 
     @classmethod
     def small(cls, algorithm: type) -> tuple[str, ...]:
-        """4 clients, ten classes."""
+        """Settings for 4 clients and ten classes."""
         return (*DIGITS, *overrides_for_keys(algorithm, iterations=100))
 
 
 class TogetherTask(StarTask):
-    """The same if all clients are needed in every round."""
+    """`StarTask` for methods that need all clients in every round."""
 
     of_rounds: ClassVar[bool] = False
 
 
 def drawn_batch(run: Run, table: Table, generator: np.random.Generator) -> Batch:
-    """All samples of a table, split as partition and method say; a user's own cells are encoded from training rows."""
+    """All samples of a table, split by partition and method; a user's own cells are encoded from training rows."""
     if table.cells is None:
         return _batch_of_stream(run, split_table(run, table, generator), generator)
     numbered = replace(table, row=np.arange(len(table.y)))
@@ -186,7 +186,7 @@ def _batch_of_stream(run: Run, stream: Problem, generator: np.random.Generator) 
 
 
 def _redrawn_batch(run: Run, shared: Table | None, replicate: int) -> tuple[Batch, Topology]:
-    """Split and graph of one replicate; without redrawing, all replicates share those of replicate 0."""
+    """One replicate's split and graph; otherwise all replicates share those of replicate 0."""
     streams = Streams(run.settings.seed, (replicate,))
     [generator] = streams.generators(Role.DATA)
     with showing(results=False):
@@ -199,7 +199,7 @@ def _redrawn_batch(run: Run, shared: Table | None, replicate: int) -> tuple[Batc
 
 
 def _thinned_batch(run: Run, batch: Batch, replicate: int) -> tuple[Batch, None]:
-    """The batch of all replicates, with this replicate's participants."""
+    """The common batch of all replicates, with this replicate's participants."""
     return batch.thinned(present_in_replicate(run, batch.present, replicate)), None
 
 
@@ -210,21 +210,21 @@ def sample_counts(batch: Batch) -> str:
 
 
 def with_mirrored_tests(batch: Batch) -> Batch:
-    """The same data with other targets of test samples."""
+    """The same data with mirrored targets of test samples."""
     return replace(batch, y=np.where(batch.training, batch.y, mirrored(batch.y)))
 
 
 class TestedBooks(Books):
-    """Records of clients with their own test samples; thetas of several rounds are judged together.
+    """Records of clients with their own test samples; it judges the theta of several rounds together.
 
-    A subclass judges the `pending` rounds, from `first_pending` on, in `judge_pending`. It joins the losses of the last
-    round with the `numbers` of the test samples' rows, if these are known.
+    In `judge_pending`, a subclass judges the `pending` rounds, from `first_pending` on. It stores the losses of the
+    last round with the `numbers` of the test rows, if these are known.
     """
 
     def __init__(self, problem: Batch, replicates: int) -> None:
         super().__init__(problem.rounds, replicates)
         self.problem, self.classes = problem, problem.loss != "square"
-        self.pending: list[Array] = []  # not more than the rounds, because checkpoints store them
+        self.pending: list[Array] = []  # never more entries than rounds, because checkpoints store them
         self.first_pending = 0
         self.count = {}
         for part, training in PARTS:
@@ -236,11 +236,11 @@ class TestedBooks(Books):
         self.numbers = None if problem.row is None else problem.row[~problem.training]
         self.intervals: SplitIntervals | None = None
         self.last: list[Array] = []
-        """Predictions of the test samples after the last judged round, if there are intervals."""
+        """Predictions for the test samples after the last judged round, if there are intervals."""
         self.at_the_end = constants([learned] * replicates, [tested] * replicates, self.classes)
 
     def enter_theta(self, t: int, theta: Array, width: int | None) -> bool:
-        """Record theta (R, K, width) of iteration t + 1, and return whether it is below `LARGEST`."""
+        """Record theta (R, K, width) of iteration t + 1; return whether all its entries are below `LARGEST`."""
         if t == 0:
             require_shape("theta", theta, *self.by_client["training_samples"].shape, width)
         self.pending.append(theta.copy())
@@ -249,11 +249,11 @@ class TestedBooks(Books):
         return bool((np.abs(theta) < LARGEST).all())  # False for NaN
 
     def judge_pending(self) -> None:
-        """Record the columns of the pending rounds."""
+        """Compute and record the columns of the pending rounds."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Judge pending rounds, and compute the columns that are only known at the end."""
+        """Judge pending rounds, and compute the columns that exist only at the end."""
         if self.pending:
             self.judge_pending()
         error = "test_error" if self.classes else "test_mse"
@@ -276,28 +276,28 @@ class BatchJudge(TestedBooks):
     clients' mean losses + lam |theta|^2 (COKE, eq. 26):
 
     train_..., test_...
-        Mean of the loss's measures over all samples of all clients: COKE's MSE(k).
+        Mean of the loss's measures over all samples of all clients, such as COKE's MSE(k).
     consensus_error
         Root mean square over clients of |theta_i - mean of theta_i|.
     distance
         Root mean square over clients of |theta_i - theta*|.
     functional_distance, functional_distance_worst
-        Root mean square of f_i - f* over all training samples, and the largest such value of one client over its own.
+        Root mean square of f_i - f* over all training samples, and the largest value for a client over its own samples.
     test_mse_training_mean, test_error_majority
-        At the end: error of the mean of all training targets, or of the majority class, on the test samples.
+        At the end: error on the test samples of predicting the mean of all training targets, or the majority class.
     r2, rmse_in_units
-        At the end, for a squared loss: 1 - test_mse / variance of the test targets; root of test_mse in their own
+        At the end, for a squared loss: 1 - test_mse / variance of the test targets; root of test_mse in the target's
         units.
     test_mse_worst_tenth, test_mse_gini, or test_error_...
-        At the end: mean error of the worst 10 % of clients, at least one, each on its own test samples, and Gini
-        coefficient of the clients' errors, 0 if all are equal.
+        At the end: mean error of the worst 10 % of clients (at least one), each on its own test samples, and Gini
+        coefficient of the clients' errors, which is 0 if all are equal.
     test_mse_worst_tenth_sites, test_mse_gini_sites, or test_error_...
         The same for sites, each with the error of all samples of its clients, if there are several.
 
     Parameters
     ----------
     world : World
-        World of a Batch and a dictionary with one kernel.
+        World with a Batch and a dictionary of one kernel.
     lam : float
     rows : (Rows, Rows) or None
         Training and test samples in the space of theta; None for the dictionary's random features.
@@ -320,7 +320,7 @@ class BatchJudge(TestedBooks):
         self.at_the_end = at_optimum | self.at_the_end
 
     def enter(self, t: int, outcome: Array) -> bool:
-        """Record theta (R, K, P) of iteration t + 1, and return whether it is below `LARGEST`."""
+        """Record theta (R, K, P) of iteration t + 1; return whether all its entries are below `LARGEST`."""
         return self.enter_theta(t, outcome, self.optimum.shape[1])
 
     def close(self) -> None:
@@ -329,7 +329,7 @@ class BatchJudge(TestedBooks):
         self.parts, self._best_f = {}, np.empty(0)
 
     def judge_pending(self) -> None:
-        """Record errors, and distances from the optimum."""
+        """Compute and record errors, and distances from the optimum."""
         theta = np.stack(self.pending, axis=-1)  # (R, K, P, B)
         rounds = slice(self.first_pending, self.first_pending + len(self.pending))
         f = {}
@@ -361,19 +361,19 @@ class BatchJudge(TestedBooks):
 
 
 def _mean_over_samples(sums: Array, rows: Rows) -> Array:
-    """Mean over all samples of all clients, (R, B), from sums (R, K, B) over each client's; NaN without samples."""
+    """Mean over all clients' samples, (R, B), from each client's sums, (R, K, B); NaN without samples."""
     size = rows.count.sum()
     return sums.sum(axis=1) / (size if size else np.nan)
 
 
 def _root_mean_square(apart: Array) -> Array:
-    """Root of the mean over clients of |apart|^2 for apart (R, K, P, B): shape (R, B)."""
+    """Root mean square over clients, (R, B), of the norms |apart|, for apart (R, K, P, B)."""
     return np.sqrt(np.einsum("rkpb,rkpb->rb", apart, apart) / apart.shape[1])
 
 
 @dataclass(frozen=True)
 class OwnFunctions:
-    """f_k(x) = theta_k'(2/D)^1/2 cos(omega_k'x + phase_k) for every client.
+    """Functions f_k(x) = theta_k'(2/D)^1/2 cos(omega_k'x + phase_k) of all clients.
 
     Parameters
     ----------
@@ -388,20 +388,20 @@ class OwnFunctions:
 
 
 class OwnFeaturesTask(BatchTask):
-    """Learning one function per client from `fkl.data.problem.Batch`, in features that the client chose itself."""
+    """Learning a function per client from a `fkl.data.problem.Batch`, in features that the client chose itself."""
 
     of_rounds = False
 
     def judge(self, world: World, method: Algorithm) -> "OwnFeaturesJudge":  # type: ignore[override]
-        """Errors."""
+        """A judge of errors."""
         return OwnFeaturesJudge(world.problem, len(world.streams.replicates))
 
     def panels(self) -> Mapping[str, Panel]:
-        """Errors and transmissions."""
+        """Figures of errors and transmissions."""
         return {"mse": SQUARES, "transmissions": PANELS["transmissions"]}
 
     def shown(self, world: World, outcome: Any) -> dict[str, Any]:
-        """Theta and its features, with replicates and clients as first axes."""
+        """Theta and its features, whose first axes are replicates and clients."""
         here = len(world.streams.replicates), world.problem.clients
         require_shape("theta", outcome.theta, *here, None)
         return {"theta": outcome.theta, "omega": outcome.omega, "phase": outcome.phase}
@@ -421,7 +421,7 @@ class OwnFeaturesJudge(TestedBooks):
         self._features: list[Array] = []
 
     def enter(self, t: int, outcome: OwnFunctions) -> bool:
-        """Record the functions of iteration t + 1, with constant features, and return if theta is finite."""
+        """Record the functions of iteration t + 1, with constant features; return whether theta is below `LARGEST`."""
         self._features = [outcome.omega, outcome.phase]
         return self.enter_theta(t, outcome.theta, None)
 
@@ -431,7 +431,7 @@ class OwnFeaturesJudge(TestedBooks):
         self._features = []
 
     def judge_pending(self) -> None:
-        """Record errors."""
+        """Compute and record errors."""
         theta, (omega, phase) = np.stack(self.pending, axis=-1), self._features  # (R, K, D, B)
         rounds = slice(self.first_pending, self.first_pending + len(self.pending))
         factor = np.sqrt(2 / phase.shape[-1])
@@ -470,14 +470,14 @@ class HoldOut(Keys):
 
     test_share: float = key(
         0.3,
-        "Share of each client's samples that is drawn as test samples. A method never learns from these. A data "
-        "set with a test set of its own overrules this key.",
+        "Share of each client's samples that are drawn as test samples. A method never learns from these. A data "
+        "set with its own test set overrules this key.",
         least=0,
         below=1,
     )
     fold: int | None = key(
         None,
-        "For cross-validation: leave the test samples aside and test on this fifth of the others.",
+        "For cross-validation: set the test samples aside and test on this fifth of the other samples.",
         least=0,
         below=FOLDS,
     )
@@ -490,11 +490,11 @@ class HoldOut(Keys):
 
     @property
     def rounds(self) -> int:
-        """Rounds of the loop."""
+        """Number of rounds."""
         return 1
 
     def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
-        """All clients' samples at once, split as the keys say."""
+        """All clients' samples at once, split according to the keys."""
         if self.test_on == "last" and problem.tested is None:
             problem = problem.testing_last(self.test_share)
         return Batch.from_problem(problem, self.rounds, self.test_share, self.fold, rng)
@@ -505,9 +505,9 @@ class Batched(HoldOut):
     """Keys of every method that uses the same samples in each iteration."""
 
     losses: ClassVar[tuple[str, ...]] = ("square", "logistic")
-    """Losses that it can minimise."""
+    """Losses that the method can minimise."""
 
-    iterations: int = key(2000, "Iterations k of the method.", least=1, most=1_000_000_000)
+    iterations: int = key(2000, "Number of iterations k.", least=1, most=1_000_000_000)
     loss: str = key(
         "square",
         "(y - f)^2; log(1 + exp(-y f)) for a target of two classes; for more classes, the squared errors of one "
@@ -523,11 +523,11 @@ class Batched(HoldOut):
 
     @property
     def rounds(self) -> int:
-        """One round per iteration."""
+        """Number of rounds: one per iteration."""
         return self.iterations
 
     def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
-        """All clients' samples at once; labels are -1 and 1 for the logistic loss, and numbers of several classes."""
+        """All clients' samples at once; labels are -1 and 1 for the logistic loss, numbers for several classes."""
         batch = super().batch(problem, rng)
         if self.loss in OF_CLASSES:
             return batch.of_classes(self.loss, 3 if self.loss == "softmax" else 2)

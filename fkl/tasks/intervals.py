@@ -1,11 +1,11 @@
 """Intervals around predictions of any method: `intervals=adaptive` on streams, `intervals=split` on batches.
 
-Both need only |y - y_hat|, so they fit every method that estimates a number. Columns, with P = 80, 90 and 95 %:
+Both need only |y - y_hat|, so they work with every method that predicts a number. Columns, for P = 80, 90 and 95 %:
 
 conformal_coverage_P
     Share of targets in the interval.
 conformal_length_P
-    Mean length of bounded intervals, in the scaled target's units.
+    Mean length of bounded intervals, in units of the scaled target.
 conformal_unbounded_P
     Share of unbounded intervals, which contain every target.
 """
@@ -30,14 +30,14 @@ LEVELS = np.array([0.80, 0.90, 0.95])
 FACTS = ("coverage", "length", "unbounded")
 COLUMNS = tuple(f"conformal_{fact}_{level:.0f}" for fact in FACTS for level in 100 * LEVELS)
 FEWEST_RANKS, MOST_RANKS, PAIRS = 5, 50, 1000
-"""Limits of the number of ranks l that are tried for a level, and of the number of pairs (l, k) in between."""
+"""Limits of the number of ranks l that are tried for a level, and the number of pairs (l, k) to aim at."""
 PANELS, NODES = 32, 16
-"""Gauss-Legendre's rule for the expected coverage: its parts of [0, 1], and the nodes in each."""
+"""Gauss-Legendre rule for the expected coverage: number of parts of [0, 1], and of nodes in each part."""
 
 
 @dataclass
 class Covered:
-    """Sums over judged targets, (3, R, K) with a level for each entry of `LEVELS`: inside, length, unbounded, count.
+    """Sums over judged targets for each of the three `LEVELS`: inside, length, unbounded, count.
 
     Parameters
     ----------
@@ -48,18 +48,18 @@ class Covered:
 
     @classmethod
     def none(cls, replicates: int, clients: int) -> Self:
-        """No target has been judged."""
+        """Sums before any target is judged."""
         return cls(np.zeros((4, len(LEVELS), replicates, clients)))
 
     def add(self, score: Array, half: Array, present: NDArray[np.bool_] | bool = True) -> None:
-        """Judge scores |y - y_hat| (..., n) by the half lengths of intervals; below 0 an interval is empty."""
+        """Judge scores |y - y_hat| (..., n) by the intervals' half lengths; an interval is empty if this is below 0."""
         bounded = np.isfinite(half)
         length = np.where(bounded, 2 * np.maximum(half, 0.0), 0.0)
         for place, values in enumerate((score <= half, length, half == np.inf, np.ones_like(half))):
             self.sums[place] += present * values
 
     def columns(self, over: tuple[int, ...] = ()) -> dict[str, Array]:
-        """Shares and mean lengths by column, (R, K), or without the axes `over`."""
+        """Shares and mean lengths by column, (R, K), summed over the axes `over`."""
         inside, length, unbounded, count = self.sums.sum(axis=tuple(one + 2 for one in over))
         with np.errstate(invalid="ignore", divide="ignore"):
             means = np.concatenate([inside / count, length / (count - unbounded), unbounded / count])
@@ -68,18 +68,18 @@ class Covered:
 
 @dataclass(frozen=True)
 class Adaptive(Keys):
-    """Adaptive conformal inference (Gibbs and Candes, NeurIPS 2021): every client adapts its own intervals, by itself.
+    """Adaptive conformal inference (Gibbs and Candes, NeurIPS 2021): every client adapts its own intervals alone.
 
-    A client's interval in a round is y_hat plus and minus the quantile 1 - alpha_t of its last scores |y - y_hat|. Then
-    alpha_{t+1} = alpha_t + gamma (alpha - err_t), eq. (2), where err_t is 1 if the target was outside. Whatever the
+    A client's interval in a round is y_hat plus or minus the quantile 1 - alpha_t of its last scores |y - y_hat|. Then
+    alpha_{t+1} = alpha_t + gamma (alpha - err_t), eq. (2), where err_t is 1 if the target is outside, else 0. For any
     data, the share of targets outside differs from alpha over T rounds by at most (max(alpha, 1 - alpha) + gamma) /
     (gamma T), Proposition 4.1. Nothing is sent.
     """
 
     on_streams: ClassVar[bool] = True
 
-    gamma: float = key(0.005, "Step size; 0 for none.", least=0, most=1)
-    window: int = key(100, "Number of last scores.", least=1, most=100000)
+    gamma: float = key(0.005, "Step size of alpha; 0 for constant alpha.", least=0, most=1)
+    window: int = key(100, "Number of last scores that are used.", least=1, most=100000)
 
     def begin(self, world: World, with_server: bool) -> "AdaptiveIntervals":
         """The state before the first round."""
@@ -105,7 +105,7 @@ class AdaptiveIntervals:
         Number of scores so far.
     covered : Covered
     rounds : (9, T, R)
-        Columns so far, of all clients.
+        Columns so far, over all clients.
     """
 
     keys: Adaptive
@@ -123,7 +123,7 @@ class AdaptiveIntervals:
         return np.stack([np.take_along_axis(ordered, one[..., None], -1)[..., 0] for one in rank])
 
     def enter(self, t: int, y_hat: Array, y: Array, present: NDArray[np.bool_]) -> None:
-        """Judge round t's intervals of the present clients (K,), and then learn from the targets."""
+        """Judge the intervals of the present clients (K,) in round t, and then learn from the targets."""
         score, half = np.abs(y - y_hat), self.half_lengths()
         self.covered.add(score, half, present)
         self.alpha += present * self.keys.gamma * ((1 - LEVELS)[:, None, None] - (score > half))
@@ -133,7 +133,7 @@ class AdaptiveIntervals:
         self.rounds[:, t] = list(self.covered.columns(over=(1,)).values())
 
     def by_round(self) -> dict[str, Array]:
-        """Columns of rounds, (T, R)."""
+        """Columns of the rounds, (T, R)."""
         return dict(zip(COLUMNS, self.rounds, strict=True))
 
 
@@ -142,17 +142,17 @@ class Split(Keys):
     """Federated split conformal prediction: FedCP-QQ of Humbert et al., One-Shot Federated Conformal Prediction (2023).
 
     A share of each client's test rows calibrates the intervals, and the others judge them. Each client sends one score
-    per level, its l-th smallest; the server's quantile q is the k-th smallest of these, and it sends q to all clients.
-    The interval is y_hat plus and minus q. The pair (l, k) is the one with the least expected coverage of at least P if
-    all scores are drawn alike: that of the k-th smallest of K independent Beta(l, n - l + 1), Theorem 3.2. Of many
-    ranks l the 5 to 50 nearest to P are tried. Clients with n_j rows send their rank l_j = ceil(l (n_j + 1) / (n +
-    1)), n the most rows of a client. Where clients differ, nothing is guaranteed. Agents on a graph, parties with
-    features, and learners by themselves calibrate by their own scores, and send nothing.
+    per level, its l-th smallest. The server's quantile q is the k-th smallest of these, and it sends q to all clients.
+    The interval is y_hat plus or minus q. The pair (l, k) has the smallest expected coverage that is at least P if all
+    scores have the same distribution: the mean of the k-th smallest of K independent Beta(l, n - l + 1), Theorem 3.2.
+    If there are many ranks l, the 5 to 50 nearest to P are tried. A client with n_j rows sends its rank l_j = ceil(l
+    (n_j + 1) / (n + 1)), where n is the largest n_j. If clients differ, nothing is guaranteed. Agents on a graph,
+    parties with features, and learners alone calibrate with their own scores, and send nothing.
     """
 
     on_streams: ClassVar[bool] = False
 
-    share: float = key(0.5, "Share of test rows that calibrate.", above=0, below=1)
+    share: float = key(0.5, "Share of the test rows for calibration.", above=0, below=1)
 
     def begin(self, world: World, with_server: bool) -> "SplitIntervals":
         """The state before the first round."""
@@ -161,7 +161,7 @@ class Split(Keys):
 
 @dataclass
 class SplitIntervals:
-    """Judges the last round's predictions of test rows."""
+    """Computes and judges intervals for the last round's predictions of test rows."""
 
     share: float
     world: World
@@ -170,12 +170,12 @@ class SplitIntervals:
     def columns(
         self, t: int, y: Sequence[Array], y_hat: Sequence[Array], client: Sequence[Integers], clients: int
     ) -> tuple[dict[str, Array], dict[str, Array]]:
-        """Columns of the summary (R,), and of clients (R, K); the messages are booked in the last round.
+        """Columns of the summary (R,) and of clients (R, K); the messages are recorded in the last round.
 
         Parameters
         ----------
         t : int
-            The last round that was played.
+            The last round that was run.
         y, y_hat, client : sequence of (n,)
             Test rows of each replicate, with the number of each row's client. Only clients that are present in the last
             round take part.
@@ -200,14 +200,14 @@ class SplitIntervals:
                 covered.sums[:, :, r, k] = one.sums.sum(axis=(2, 3))
         if self.with_server:
             size = np.full((len(y), 1), len(LEVELS))
-            self.world.channel.open_round(t, present)  # a resumed run may have played no round
+            self.world.channel.open_round(t, present)  # a resumed run may not have run any round
             for direction in ("uplink", "downlink"):
                 self.world.channel.book(direction, "quantile", Size(size, size * self.world.channel.width))
         return covered.columns(over=(1,)), covered.columns()
 
 
 def federated_quantiles(scores: Sequence[Array]) -> Array:
-    """Half lengths (3,) of intervals from the scores of each client; infinite if there are too few."""
+    """Half lengths (3,) of intervals from the scores of all clients; infinite with too few scores."""
     held = [np.sort(one) for one in scores if len(one)]
     if not held:
         return np.full(len(LEVELS), np.inf)
@@ -220,11 +220,11 @@ def federated_quantiles(scores: Sequence[Array]) -> Array:
     return np.array(quantiles)
 
 
-@cache  # all replicates have the same counts, usually
+@cache  # all replicates usually have the same counts
 def best_ranks(counts: tuple[int, ...], level: float) -> tuple[tuple[int, ...], int]:
-    """Ranks l_j of K clients with these numbers of scores, and k, with the least coverage of at least `level`.
+    """Ranks l_j of K clients with these numbers of scores, and k, with the smallest coverage >= `level`.
 
-    k is 0 if no pair of ranks has it.
+    If no ranks reach the level, k is 0.
     """
     held = np.array(counts)
     n = max(counts)
@@ -242,11 +242,11 @@ def best_ranks(counts: tuple[int, ...], level: float) -> tuple[tuple[int, ...], 
 
 
 def expected_coverage(counts: Integers, ranks: Integers) -> Array:
-    """Expected coverage, (K,), by the k-th smallest for k = 1 to K of the clients' scores of these ranks.
+    """Expected coverage (K,) of the k-th smallest, for k = 1 to K, of the clients' scores with these ranks.
 
-    For scores uniform in [0, 1], rank l of n is distributed as Beta(l, n - l + 1), and a rank above n is 1. So the
-    k-th smallest exceeds t with the probability that fewer than k independent events of probability F_j(t) happen; the
-    integral over t is its mean.
+    If scores are uniform in [0, 1], rank l of n has the distribution Beta(l, n - l + 1), and a rank above n is 1. The
+    k-th smallest exceeds t if fewer than k independent events with probabilities F_j(t) happen. The integral of this
+    probability over t is the mean.
     """
     node, weight = np.polynomial.legendre.leggauss(NODES)
     t = ((np.arange(PANELS)[:, None] + (node + 1) / 2) / PANELS).ravel()
@@ -261,7 +261,7 @@ def expected_coverage(counts: Integers, ranks: Integers) -> Array:
 
 
 def _convolved(a: Array, b: Array) -> Array:
-    """Distributions of sums, (nodes, m + n + 1), from those of independent terms, (nodes, m + 1) and (nodes, n + 1)."""
+    """Distributions of sums (nodes, m + n + 1), from those of independent terms (nodes, m + 1) and (nodes, n + 1)."""
     a, b = (a, b) if a.shape[1] >= b.shape[1] else (b, a)
     total = np.zeros((len(a), a.shape[1] + b.shape[1] - 1))
     for place in range(b.shape[1]):

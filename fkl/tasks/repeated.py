@@ -1,4 +1,4 @@
-"""A batch for every replicate, for methods that learn once: each has its own split."""
+"""A batch for every replicate, each with its own split, for methods that learn once."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
@@ -35,20 +35,20 @@ from fkl.tasks.task import (
 )
 
 CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none")
-"""9 clients, with samples of two classes."""
+"""Settings for 9 clients with samples of two classes."""
 FEW = {"passes": 20, "trees": 20, "steps": 50, "centres": 100}
-"""Keys that make a method fast, for every method with these keys."""
+"""Values of keys that make a method fast, if it has these keys."""
 
 
 class PerReplicateTask(Task):
-    """Learning functions from `fkl.data.problem.PerReplicate`; simulated samples are drawn for each."""
+    """Learning functions from a `fkl.data.problem.PerReplicate`; each replicate draws its own simulated samples."""
 
     of_classes: ClassVar[bool] = True
     judge_counts: ClassVar[bool] = False
 
     @classmethod
     def of(cls, run: Run) -> Self:
-        """One replicate's split after another, from a shared table or their own."""
+        """Split the data for each replicate, from a shared table or from its own."""
         settings = run.settings
         shared = None if has_drawn_samples(run) else read_table(run, shared_generator(settings.seed, Role.DATA))
         batches: list[Batch] = []
@@ -58,7 +58,7 @@ class PerReplicateTask(Task):
                 batches.append(drawn_batch(run, table, generator))
             if batches[-1].clients != batches[0].clients:
                 counts = f"{batches[0].clients} and {batches[-1].clients}"
-                raise FklError(f"{run.dataset.name}: replicates have {counts} clients, where all must have as many")
+                raise FklError(f"{run.dataset.name}: replicates have {counts} clients, but need the same number")
             if len(batches) == 1:
                 rest = settings.replicates - 1
                 require_memory(rest * nbytes(batches[0]), f"a split for each of {rest + 1} replicates", "replicates")
@@ -76,15 +76,15 @@ class PerReplicateTask(Task):
         return FittedJudge(world.problem, world.streams.replicates)
 
     def encoder(self, replicate: int) -> Encoder | None:
-        """The encoder of one replicate."""
+        """The encoder of this replicate."""
         return self.problem.batches[replicate].encoder
 
     def scales(self, world: World) -> tuple[Scale, ...]:
-        """The scaling of each replicate."""
+        """The scale of each replicate."""
         return tuple(self.problem.batches[replicate].scale for replicate in world.streams.replicates)
 
     def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:
-        """One per thread, because they share nothing, and their rounds are long."""
+        """One per thread, because replicates share nothing, and their rounds are long."""
         return int(numba.get_num_threads())
 
     def first_round(self) -> PerReplicate:
@@ -97,17 +97,17 @@ class PerReplicateTask(Task):
 
     @classmethod
     def small(cls, algorithm: type) -> tuple[str, ...]:
-        """9 clients with two classes."""
+        """Settings for 9 clients with two classes."""
         return (*CLASSES, *overrides_for_keys(algorithm, **FEW))
 
     def shown(self, world: World, outcome: Any) -> dict[str, Any]:
-        """Predictions of the test samples, and figures."""
+        """Predictions for the test samples, and figures."""
         tested = [world.problem.batches[replicate].part(False)[0] for replicate in world.streams.replicates]
         predictions = [predict(x) for predict, x in zip(outcome.predict, tested, strict=True)]
         return {"predictions": predictions, **outcome.figures, **outcome.of_clients}
 
     def in_doubles(self) -> PerReplicate:
-        """Unchanged, because these methods always use float64."""
+        """The same problem, because these methods always use float64."""
         return self.problem
 
     def other_samples(self) -> PerReplicate:
@@ -123,12 +123,12 @@ class PerReplicateTask(Task):
 
 
 class FittedJudge(Books):
-    """Judges the functions of methods whose replicates have their own samples, on all clients' samples together.
+    """Judges functions of methods whose replicates have their own samples, on all clients' samples together.
 
     train_error, test_error
         Share of samples with a wrong predicted class; NaN counts as wrong.
     test_error_majority
-        Error on the test samples of the most frequent class of the training samples.
+        Error on the test samples of predicting the most frequent class of the training samples.
     """
 
     def __init__(self, problem: PerReplicate, replicates: tuple[int, ...]) -> None:
@@ -142,7 +142,7 @@ class FittedJudge(Books):
         self.at_the_end = constants(learned, tested, classes=True)
 
     def enter(self, t: int, outcome: Fitted) -> bool:
-        """Record round t, and return whether all numbers are finite."""
+        """Record round t; return whether all figures are finite."""
         wrong = {f"{part}_error": self._wrong(outcome, training) for part, training in PARTS}
         errors = {name: np.array([one.mean() if len(one) else np.nan for one in each]) for name, each in wrong.items()}
         for name, values in {**errors, **outcome.figures}.items():

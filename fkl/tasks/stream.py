@@ -1,4 +1,4 @@
-"""A stream: in every round each client sees a sample, predicts its target, and only then sees the target."""
+"""A stream: in every round, each client sees a sample, predicts its target, and only then sees the target."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -49,10 +49,10 @@ CLIENTS_AT_A_TIME = 4096
 NO_ROWS: dict[str, Any] = dict.fromkeys(("tested", "expected", "sampled", "row"))
 """Fields that a problem with fewer rounds or clients does not need."""
 DIABETES = ("dataset=diabetes", "kernels.D=8")
-"""4 clients."""
+"""Settings for 4 clients."""
 SHORT = ("partition.rounds=40",)
 ALONE = ("partition.clients=1", "partition.rounds=100")
-"""More rounds than in a learner's block."""
+"""Settings for a single client, with more rounds than a learner's block."""
 ERRORS = {
     "mse": Panel(
         "mean squared error so far",
@@ -73,14 +73,14 @@ REGRET = Panel(
     {
         "regret_best_kernel": "against the client's best kernel as it learned",
         "regret_hindsight": "against the best kernel in hindsight",
-        "regret_dynamic": "against what is expected of each target",
+        "regret_dynamic": "against the expected value of each target",
     },
     log=False,  # it can be below zero
 )
 
 
 class StreamTask(Task):
-    """Regression on `fkl.data.problem.Problem`: predict, see the target, learn."""
+    """Regression on a `fkl.data.problem.Problem`: predict, see the target, learn."""
 
     of_rounds: ClassVar[bool] = True
     has_rows_at_clients: ClassVar[bool] = True
@@ -113,7 +113,7 @@ class StreamTask(Task):
 
     @property
     def targets(self) -> NDArray[Any]:
-        """Sent by the present clients."""
+        """Targets of the present clients."""
         return chosen(self.problem.y, self.problem.present)
 
     def judge(self, world: World, method: Algorithm) -> "StreamJudge":
@@ -122,7 +122,7 @@ class StreamTask(Task):
         return StreamJudge(world.problem, len(world.streams.replicates), method.lam)
 
     def for_few_clients(self, clients: int) -> Problem:
-        """The first clients."""
+        """The problem with only the first clients."""
         problem: Problem = self.problem
         if problem.clients <= clients:
             return problem
@@ -130,7 +130,7 @@ class StreamTask(Task):
         return replace(problem, **streams, site=problem.site[:clients], **NO_ROWS)
 
     def first_round(self) -> Problem:
-        """The first round of all clients."""
+        """The problem with only the first round."""
         problem: Problem = self.problem
         one = {name: getattr(problem, name)[:1] for name in ("x", "y", "present")}
         return replace(problem, **one, **NO_ROWS)
@@ -155,15 +155,15 @@ class StreamTask(Task):
 
     @classmethod
     def small(cls, algorithm: type) -> tuple[str, ...]:
-        """40 rounds of 4 clients; for a single learner, 100 rounds of one."""
+        """Settings for 40 rounds of 4 clients; for a single learner, 100 rounds of one client."""
         return (*DIABETES, *(ALONE if getattr(algorithm, "alone", False) else SHORT))
 
     def shown(self, world: World, outcome: Any) -> dict[str, Any]:
-        """Predictions, norms and losses, with replicates and clients as first axes."""
+        """Predictions, norms and losses, whose first axes are replicates and clients."""
         return _outcome_arrays(outcome, len(world.streams.replicates), world.problem.clients)
 
     def probes(self, outcome: Any) -> Iterator[Probe]:
-        """Other targets from some round on: earlier rounds and the prediction in that round must not change."""
+        """Other targets from a round on: earlier rounds, and the prediction in that round, must not change."""
         problem: Problem = self.problem
         now = problem.rounds // 2
         y = problem.y.copy()
@@ -177,7 +177,7 @@ def _outcome_arrays(outcome: Outcome, replicates: int, clients: int) -> dict[str
     Raises
     ------
     fkl.basics.errors.BrokenPromiseError
-        Names the array with another shape.
+        If an array has another shape; the error names it.
     """
     told = {"y_hat": outcome.y_hat, "squared_norm": outcome.squared_norm()}
     told |= {} if outcome.loss is None else {"loss": outcome.loss}
@@ -213,7 +213,7 @@ class Sums(NamedTuple):
     def after(
         self, outcome: Outcome, y: Array, present: NDArray[np.bool_], lam: float, loss: PointwiseLoss = SQUARED
     ) -> "Sums":
-        """These sums plus those of a round, for targets y and `present` (K,); numpy arrays change in place."""
+        """The sums after a round with targets y and `present` (K,); numpy arrays change in place."""
         y_hat, squared_norm, of_round = outcome.y_hat, outcome.squared_norm(), outcome.loss
         of_kernels = self.kernel_loss
         if of_round is not None and of_kernels is None:
@@ -237,7 +237,7 @@ class Sums(NamedTuple):
         return Sums(self.errors, self.loss, of_kernels)
 
     def terms(self) -> list[Array]:
-        """Sums over each tile of clients, (tiles, R), of losses, regrets, and errors."""
+        """Losses, regrets and errors, each summed over every tile of clients, (tiles, R)."""
         return [tile_sums(one) for one in (self.loss, self.regret_best_kernel, *self.errors)]
 
     @property
@@ -254,20 +254,19 @@ class Sums(NamedTuple):
 
 
 class StreamJudge:
-    """Judges predictions of samples before learning from them.
+    """Judges predictions that were made before the method learned from the sample.
 
-    With L(f, y) = l(f, y) + lam |f|^2 and the method's loss l, (f - y)^2 unless it has another, all sums over the
-    rounds in which a client is present; before the first of them, mse is NaN. Fits in hindsight use all samples, also
-    those of absent clients. The norm of a function is that in the space of its kernel: |f_i|^2 = |theta_i|^2. A mixture
-    f_hat = sum_i w_i f_i has the kernel sum_i w_i kappa_i, so |f_hat|^2 = sum_i w_i |theta_i|^2
-    (`fkl.algorithms.base.mixture_norm`), in every method. So L(f_hat) <= sum_i w_i
-    L(f_i), on which Theorem 1 of POF-MKL rests.
+    L(f, y) = l(f, y) + lam |f|^2 with the method's loss l, which is (f - y)^2 by default. All sums are over the rounds
+    in which a client is present; before the first such round, mse is NaN. Fits in hindsight use all samples, also those
+    of absent clients. The norm of a function is that in the space of its kernel: |f_i|^2 = |theta_i|^2. In every
+    method, a mixture f_hat = sum_i w_i f_i has the kernel sum_i w_i kappa_i, so |f_hat|^2 = sum_i w_i |theta_i|^2
+    (`fkl.algorithms.base.mixture_norm`). Hence L(f_hat) <= sum_i w_i L(f_i), which Theorem 1 of POF-MKL needs.
 
     regret_best_kernel
-        sum L(f_hat) - min_i sum L(f_i), the client's regret of POF-MKL, eq. (11).
+        sum L(f_hat) - min_i sum L(f_i), the client's regret in POF-MKL, eq. (11).
     regret_hindsight
-        sum L(f_hat) - sum L(f*), f* the best kernel ridge fit to all clients' data, with the same L in both sums:
-        |f*|^2 counts in every round. This is eq. (12) divided by K, with each client's own share of both sums.
+        sum L(f_hat) - sum L(f*), where f* is the best kernel ridge fit to all clients' data. Both sums have the same L,
+        so |f*|^2 counts in every round. This is eq. (12) divided by K, with each client's part of both sums.
     regret_linear
         sum L(f_hat) - sum (f_lin - y)^2, f_lin the linear least squares fit to all clients' data; only at the end.
     regret_dynamic
@@ -276,7 +275,7 @@ class StreamJudge:
     mse, or pinball and below, or error and loss
         What `PointwiseLoss.shown` has of f_hat, a mean over all samples so far.
     mse_running_mean, mse_last_value, or others
-        The same of predicting each client's mean target so far, or its last one, see `fkl.data.baselines`.
+        The same of predicting each client's mean target so far, or its last target, see `fkl.data.baselines`.
     r2
         1 - mse / variance of the targets; only at the end.
     rmse_in_units
@@ -286,10 +285,10 @@ class StreamJudge:
     conformal_coverage_80, conformal_length_80, ...
         With intervals, see `fkl.tasks.intervals`.
     mse_worst_tenth, mse_gini
-        Mean mse of the worst 10 % of clients, at least one, and Gini coefficient of the clients' mse, 0 if all are
-        equal; only at the end, as everything in `fkl.tasks.task`.
+        Mean mse of the worst 10 % of clients (at least one), and Gini coefficient of the clients' mse, which is 0 if
+        all are equal; only at the end, like all columns in `fkl.tasks.task`.
     mse_worst_tenth_sites, mse_gini_sites
-        The same for sites, each with the mse of all samples of its clients, if there are several.
+        The same for sites, each with the mse over all samples of its clients, if there are several sites.
     """
 
     def __init__(self, problem: Problem, replicates: int, lam: float) -> None:
@@ -312,7 +311,7 @@ class StreamJudge:
         self.own_losses: Values = {}
 
     def enter(self, t: int, outcome: Outcome) -> bool:
-        """Book round t, and tell whether all is finite."""
+        """Record round t; return whether all sums are finite."""
         if t == 0:
             _outcome_arrays(outcome, *self.loss.shape)
         y, present = self.problem.y[t], self.problem.present[t]
@@ -329,7 +328,7 @@ class StreamJudge:
         return self.add_sums(t, sums_in_order(self.sums.terms()))
 
     def enter_variance(self, t: int, y_hat: Array, variance: Array | None, log_density: Array | None = None) -> None:
-        """Record the variances of predictions in round t, if a method has them, and the targets' log densities."""
+        """Record the variances of predictions in round t and the targets' log densities, if the method has them."""
         if variance is None:
             return
         if self.calibration is None:
@@ -338,7 +337,7 @@ class StreamJudge:
         self.calibration.enter(t, error, variance, self.problem.present[t], self._samples[t], log_density)
 
     def add_sums(self, t: int, totals: Sequence[Array]) -> bool:
-        """Record the sums (R,) over all clients after round t, see `Sums.terms`; return whether all are finite."""
+        """Record the sums (R,) over all clients after round t, see `Sums.terms`; return whether none is too large."""
         loss, regret, *errors = totals
         clients = self.problem.clients
         self.mean_loss[t], self.mean_regret_best_kernel[t] = loss / clients, regret / clients
@@ -364,18 +363,18 @@ class StreamJudge:
         return self.problem.loss.columns[0]
 
     def end(self, t: int) -> None:
-        """Judge no round after round t."""
+        """Ignore all rounds after the first t."""
         self._rounds = t
 
     def close(self) -> None:
-        """Join the losses of all rows with the rows' numbers, if these are known."""
+        """Store the losses of all rows with the rows' numbers, if these are known."""
         played, losses = self.problem.until(self._rounds), self._of_rounds[: self._rounds].swapaxes(0, 1)
         row, present = played.row, played.present
         if row is not None:
             self.row_losses = [RowLosses(row[present], of_replicate[present]) for of_replicate in losses]
 
     def by_round(self, best: Array) -> Values:
-        """Errors and regrets of all rounds; `best` as in `columns`."""
+        """Errors and regrets of all rounds; `best` is as in `columns`."""
         problem = self.problem
         best = _where_present(problem, best)
         rounds: Values = {
@@ -400,7 +399,7 @@ class StreamJudge:
         return rounds
 
     def columns(self, best: Array) -> Columns:
-        """Errors and regrets; `best` (T, K) is the loss of the best function in hindsight for all samples."""
+        """All columns; `best` (T, K) is the loss of the best function in hindsight for all samples."""
         problem, shape = self.problem.until(self._rounds), self.loss.shape
         best_of_all, linear = (loss[: self._rounds] for loss in (best, linear_loss(self.problem)))
         clients: Values = {}
@@ -427,7 +426,7 @@ class StreamJudge:
         )
 
     def _of_clients(self, some: slice, problem: Problem, best: Array, linear: Array) -> Values:
-        """Columns of some clients, with their streams, and the losses of the best functions for these."""
+        """Columns of some clients, from their streams and the losses of the best functions on these."""
         samples, mean = problem.present.sum(axis=0), np.maximum(problem.present.sum(axis=0), 1)
         of_kernels = None if self.kernel_loss is None else self.kernel_loss[:, some]
         own = Sums(tuple(one[:, some] for one in self.errors), self.loss[:, some], of_kernels)
@@ -454,7 +453,7 @@ class StreamJudge:
 
 
 def _where_present(problem: Problem, values: Array) -> Array:
-    """Values (T, K), or one for all, and 0 where a client is absent."""
+    """Values (T, K), or one value for all, with 0 where a client is absent."""
     made = empty(problem.y.shape)
     for some in blocks(problem.clients):
         made[:, some] = np.where(problem.present[:, some], np.broadcast_to(values, made.shape)[:, some], 0.0)

@@ -1,6 +1,6 @@
-"""A task: one kind of data, with everything that a run, its records and the conformance suite need from it.
+"""A task: one kind of data, with all that a run, its records and the conformance suite need to know about it.
 
-A family of methods names its task with ``task: ClassVar = BatchTask``; a method without one learns from a stream.
+A family of methods sets its task with ``task: ClassVar = BatchTask``; a method without a task learns from a stream.
 """
 
 import sys
@@ -40,20 +40,20 @@ from fkl.wire.channel import BETWEEN_PEERS, WITH_A_SERVER, Direction
 
 
 def losses_of(name: str, path: str, y: Array, y_hat: Array) -> Array:
-    """Loss of each prediction.
+    """Loss of each prediction by a user's metric.
 
     Parameters
     ----------
     name, path : str
-        Name of the metric and path of its function; checking the configuration has imported its module. A judge holds
-        no function, because checkpoints cannot store one.
+        Name of the metric and path of its function, whose module is already imported. A judge does not hold the
+        function, because checkpoints cannot store it.
     y : (n,)
     y_hat : (..., n)
 
     Returns
     -------
     (..., n) array
-        NaN if a prediction is not finite, which other code reports.
+        Losses; all NaN if a prediction is not finite, which other code reports.
     """
     targets, predictions = np.broadcast_to(y, y_hat.shape).flatten(), y_hat.astype(np.float64).flatten()
     if not len(targets) or not np.isfinite(predictions).all():
@@ -72,24 +72,24 @@ def losses_of(name: str, path: str, y: Array, y_hat: Array) -> Array:
 
 
 Redraw = Callable[[int], tuple[Any, Topology | None]]
-"""Samples and graph of a replicate by its number; None for the shared graph."""
+"""A function from a replicate's number to its samples and its graph; None for the shared graph."""
 Values = dict[str, NDArray[Any]]
 LARGEST = 1e60
-"""Bound of the entries of theta: errors of larger ones, or their spread over replicates, may not be finite."""
+"""Bound of the entries of theta: with larger ones, errors or their spread over replicates may not be finite."""
 LARGEST_ERROR = LARGEST**2
 SHARE_OF_FREE = 1 / 2
 """Largest share of the free memory for replicates that run together."""
 
 
 class Columns(NamedTuple):
-    """Columns of the records of some replicates, by name, without traffic and time.
+    """Columns of the records of replicates that ran together, by name, without traffic and time.
 
     Parameters
     ----------
     rounds : dict of str to (T, R)
     clients : dict of str to (R, K) or (K,)
     summary : dict of str to (R,)
-        Columns about the whole run; the summary also has the last round's columns.
+        Columns of the whole run; the recorded summary also has the last round's columns.
     """
 
     rounds: Values
@@ -98,7 +98,7 @@ class Columns(NamedTuple):
 
 
 class RowLosses(NamedTuple):
-    """The loss of each judged sample of a replicate; in a stream, the loss before learning from the sample.
+    """The loss of each judged sample of a replicate; on a stream, its loss before the method learns from it.
 
     Parameters
     ----------
@@ -113,10 +113,10 @@ class RowLosses(NamedTuple):
 
 
 class Judge(Protocol):
-    """Accumulates the outcomes of some replicates; write your own as a dataclass, which checkpoints can store."""
+    """Accumulates outcomes of replicates; write your own judge as a dataclass, which checkpoints can store."""
 
     def enter(self, t: int, outcome: Any) -> bool:
-        """Record round t, and return whether all numbers are finite."""
+        """Record round t; return whether all numbers are finite."""
         ...
 
     def close(self) -> None:
@@ -125,12 +125,12 @@ class Judge(Protocol):
 
 
 class Books:
-    """A judge's columns, which it fills round by round.
+    """Base class of judges that fill their columns round by round.
 
     Attributes
     ----------
     booked : int
-        Number of rounds with known columns, which loggers may read. A judge without it is read only at the end.
+        Number of rounds whose columns loggers may read. A judge without this attribute is read only at the end.
     row_losses : list of RowLosses
         Losses of each replicate after the last round, if the problem knows its rows' numbers.
     """
@@ -145,7 +145,7 @@ class Books:
         self.at_the_end: Values = {}
 
     def book(self, name: str, rounds: int | slice, values: Any) -> None:
-        """Record values (R,) of one round, or (B, R) of several."""
+        """Record values of one round, (R,), or of several rounds, (B, R)."""
         self.by_round.setdefault(name, np.empty(self._shape))[rounds] = values
         self.booked = rounds.stop if isinstance(rounds, slice) else rounds + 1
 
@@ -157,11 +157,11 @@ class Books:
             self.book(f"test_{name}", rounds, means.T)
 
     def end(self, t: int) -> None:
-        """Judge no round after round t, which is recorded."""
+        """Remove the records of all rounds after the first t."""
         self.by_round = {name: values[:t] for name, values in self.by_round.items()}
 
     def close(self) -> None:
-        """Finish the records after the last round: here nothing is left."""
+        """Finish the records after the last round; here there is nothing to do."""
 
     def columns(self) -> Columns:
         """All columns."""
@@ -176,15 +176,15 @@ class Panel(NamedTuple):
     label : str
         Label of the axis.
     curves : dict of str to str
-        Columns of the rounds, and their names in the figure, where {method} is the method's label; missing columns are
-        omitted.
+        Columns of the rounds and their names in the figure, in which {method} is the method's label; missing columns
+        are omitted.
     log : bool
         Whether the axis is logarithmic.
     nominal : dict of str to float, or None
-        Expected values of columns. The figure then shows each column's last value next to them, instead of curves. A
-        run without these columns has no such figure.
+        Expected values of columns. The figure then compares each column's last value with them, instead of showing
+        curves. A run without these columns has no such figure.
     between : tuple of two str, or None
-        Columns between which the figure is shaded.
+        Two columns; the area between their curves is shaded.
     """
 
     label: str
@@ -199,15 +199,15 @@ class Probe(NamedTuple):
 
     Parameters
     ----------
-    problem : as the task's
+    problem : like the task's problem
     why : str
         Description of the change.
     replicates : tuple of int or None
         Replicates with these data; None for all.
     rounds : int or None
-        Number of first rounds without any difference; None for all.
+        Number of first rounds that must not change; None for all.
     hidden : str or None
-        Part of the outcome that must also be the same in the next round.
+        Part of the outcome that must not change in the next round either.
     """
 
     problem: Any
@@ -219,7 +219,7 @@ class Probe(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """One kind of data. Your own subclass overrides the defaults, which are those of a stream.
+    """One kind of data. Your own subclass overrides the defaults, which suit a stream.
 
     Parameters
     ----------
@@ -227,8 +227,8 @@ class Task:
         The data, `world.problem` in a method; with rounds, clients, dimension, site, site_names, present and
         rows_left_out as in `fkl.data.problem.Problem`.
     redraw : callable or None
-        Given if every replicate has its own samples and graph, or its own participants. Such replicates run one at a
-        time, so memory holds only one of them; `problem` is then that of replicate 0.
+        Set if every replicate has its own samples and graph, or its own participants. Such replicates run one at a
+        time, so memory holds only one; `problem` is then that of replicate 0.
     """
 
     problem: Any
@@ -237,17 +237,17 @@ class Task:
     of_features: ClassVar[bool] = False
     """Whether parties have different features of the same samples, as with partition=vertical."""
     of_rounds: ClassVar[bool] = False
-    """Whether there are rounds that clients can miss."""
+    """Whether clients can miss rounds."""
     has_rows_at_clients: ClassVar[bool] = False
-    """Whether clients have their own rows, from which each could learn alone, or one learner from all."""
+    """Whether clients have their own rows, so each could learn alone, or a single learner from all rows."""
     judged_as_it_learns: ClassVar[bool] = False
-    """Whether the error in a round is that of all predictions so far."""
+    """Whether the error in a round is over all predictions so far."""
     of_classes: ClassVar[bool] = False
     """Whether predictions are classes, whatever the loss."""
     judge_counts: ClassVar[bool] = True
     """Whether a rehearsal also measures the judge; False if the judge is slow and needs less memory than methods."""
     room: ClassVar[int] = 2**30
-    """Memory limit in bytes of replicates that run together."""
+    """Memory limit, in bytes, for replicates that run together."""
 
     @classmethod
     def of(cls, run: Run) -> Self:
@@ -257,7 +257,7 @@ class Task:
         return cls(in_precision(given, run))
 
     def describe(self) -> str:
-        """A line about the data of a run."""
+        """A line that describes the data of a run."""
         problem = self.problem
         words = [plural(problem.clients, "client"), self.amount, plural(problem.dimension, "feature")]
         left_out = [f"{plural(problem.rows_left_out, 'row')} dropped"] if problem.rows_left_out else []
@@ -271,7 +271,7 @@ class Task:
 
     @property
     def amount(self) -> str:
-        """Number of samples, or rounds."""
+        """Number of samples or rounds, with its unit."""
         return plural(self.problem.rounds, "round")
 
     @property
@@ -285,9 +285,9 @@ class Task:
         return False
 
     def sample_rows(self, count: int) -> NDArray[np.floating]:
-        """Features of about this many samples, (n, d), for `fkl.kernels.dictionary`, without test samples.
+        """Features of about `count` samples, (n, d), without test samples, for `fkl.kernels.dictionary`.
 
-        They are the first samples of a stream, in which all samples are predicted before learning from them.
+        They are the first samples of a stream: there, each sample is a test sample before a method learns from it.
         """
         return self.problem.x[self.problem.present][:count]
 
@@ -298,7 +298,7 @@ class Task:
         return WITH_A_SERVER if topology is None else BETWEEN_PEERS
 
     def judge(self, world: World, method: Algorithm) -> Judge:
-        """Judge of the replicates of a world."""
+        """A judge for the replicates of a world."""
         raise NotImplementedError
 
     def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:
@@ -307,23 +307,23 @@ class Task:
         Parameters
         ----------
         rehearse : callable
-            Runs one round of one replicate, and returns approximately the bytes that it keeps, and its peak.
+            Runs one round of one replicate; returns approximately the bytes that it holds, and its peak.
         """
         kept, peak = rehearse()
         return max(1, min(self.room // kept, int(SHARE_OF_FREE * memory.available_bytes()) // peak))
 
     def for_few_clients(self, clients: int) -> Any:
-        """The problem with at most this many clients, for compiling; unchanged if clients cost little."""
+        """The problem with at most this many clients, to compile code; unchanged if clients cost little."""
         return self.problem
 
     def encoder(self, replicate: int) -> Encoder | None:
-        """What made features of a table's cells for this replicate."""
+        """The encoder that made features from a table's cells for this replicate."""
         first = getattr(self.problem, "encoder", None)
         learned = self.redraw is not None and first is not None and (first.words or first.fill)
         return self.redraw(replicate)[0].encoder if self.redraw is not None and learned else first
 
     def scales(self, world: World) -> tuple[Scale, ...]:
-        """The scaling of each replicate's samples for the methods of a world."""
+        """The scale of each replicate's samples."""
         return (getattr(world.problem, "scale", Scale()),) * len(world.streams.replicates)
 
     # --- the records
@@ -340,7 +340,7 @@ class Task:
         method : Algorithm
         dictionary : Dictionary
         cache : Path or None
-            Folder in which they are stored for other runs.
+            Folder in which the results are stored for other runs.
         """
         return None
 
@@ -350,7 +350,7 @@ class Task:
         Parameters
         ----------
         judge : Judge
-            Of a finished run of this task.
+            Judge of a finished run of this task.
         elapsed : (T, R)
             Seconds of each replicate up to the end of each round.
         beside : the result of `beside`, or None for no references
@@ -358,18 +358,18 @@ class Task:
         return judge.columns()
 
     def by_round(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Values:
-        """Only the columns of the rounds, also of a running run; parameters as for `columns`."""
+        """Only the columns of the rounds, also during a run; parameters as in `columns`."""
         return self.columns(judge, elapsed, beside).rounds
 
     def panels(self) -> Mapping[str, Panel]:
-        """A run's figures by the names of their files."""
+        """Figures of a run, by file name."""
         return {}
 
     # --- the conformance suite
 
     @classmethod
     def small(cls, algorithm: type) -> tuple[str, ...]:
-        """Overrides with which an algorithm of this class runs quickly: its kind of data, and few rounds."""
+        """Overrides with which a method of this class runs quickly: its kind of data, and few rounds."""
         raise NotImplementedError
 
     def shown(self, world: World, outcome: Any) -> dict[str, Any]:
@@ -387,11 +387,11 @@ class Task:
         return replace(self.problem, x=self.problem.x.astype(np.float64))
 
     def other_samples(self) -> Any:
-        """The problem with other samples, equally many and of the same clients."""
+        """The problem with other samples: the same number, for the same clients."""
         return replace(self.problem, x=mirrored(self.problem.x), y=mirrored(self.problem.y))
 
     def probes(self, outcome: Any) -> Iterator[Probe]:
-        """Data with other labels where a method must not know them.
+        """Data with other targets, in places where a method must not know them.
 
         Parameters
         ----------
@@ -402,7 +402,7 @@ class Task:
 
 
 def require_lam(algorithm: Any) -> None:
-    """Refuse a method without the weight of its regulariser, because regret and optimum depend on it."""
+    """Raise FklError for a method without its regulariser's weight, on which regret and optimum depend."""
     if not hasattr(algorithm, "lam"):
         kind = type(algorithm).__name__
         raise FklError(f"algo: {kind} has no field lam, the weight of the regulariser; write lam: float = 0.0 for none")
@@ -415,12 +415,12 @@ def overrides_for_keys(algorithm: type, **most: int) -> tuple[str, ...]:
 
 
 def mirrored(y: NDArray[Any]) -> NDArray[Any]:
-    """Other numbers in the same range; with two classes, the other class."""
+    """Mirror numbers within their range; with two classes, this gives the other class."""
     return y.min() + y.max() - y
 
 
 def require_shape(name: str, values: Any, *shape: int | None) -> None:
-    """Refuse an array of an outcome with another shape; None allows any length."""
+    """Raise BrokenPromiseError if an array of an outcome has another shape; None allows any length."""
     found = np.shape(values)
     fits = len(found) == len(shape) and all(want in (None, size) for size, want in zip(found, shape, strict=True))
     if not fits:
@@ -430,10 +430,10 @@ def require_shape(name: str, values: Any, *shape: int | None) -> None:
 
 
 NOMINAL = {"coverage_50": 0.5, "coverage_80": 0.8, "coverage_95": 0.95}
-"""Probabilities of the central intervals, by the column with the share of targets in them."""
+"""Probability of each central interval, by the column with the share of targets in it."""
 CALIBRATION: Panel = Panel(
     "share of targets in the interval",
-    dict.fromkeys(NOMINAL, "observed, of a client's central interval around its prediction"),
+    dict.fromkeys(NOMINAL, "observed, for the central interval around a client's prediction"),
     log=False,
     nominal=NOMINAL,
 )
@@ -441,25 +441,25 @@ CALIBRATION: Panel = Panel(
 
 @dataclass
 class Calibration:
-    """Judges normal distributions N(y_hat, variance) of targets that were not seen yet.
+    """Judges normal distributions N(y_hat, variance) of targets that the method has not seen.
 
     coverage_50, coverage_80, coverage_95
-        Share of targets in the central interval with this probability; it is smaller for an overconfident method.
+        Share of targets in the central interval with this probability; an overconfident method has a smaller share.
     log_score
         Mean log density of the targets, in nats (Good, 1952): larger is better, and on average it is largest for the
         true distribution.
     log_score_mixture
-        The same under the method's own predictive distribution. If that is a mixture of normal distributions,
-        N(y_hat, variance) has only its mean and variance. Bounds of the evidence are about the mixture.
+        The same under the method's own predictive distribution. If that is a mixture of normal distributions, N(y_hat,
+        variance) has its mean and variance. Bounds of the evidence are about the mixture.
 
     Parameters
     ----------
     inside : (3, R, K)
         Number of targets so far in each interval.
     log_density, log_density_mixture : (R, K)
-        Sums over the targets so far.
+        Sums of log densities over the targets so far.
     rounds : (5, T, R)
-        Shares of all clients' targets and mean log densities so far, NaN before the first.
+        Shares and mean log densities over all clients' targets so far, NaN before the first target.
     """
 
     inside: Array
@@ -486,7 +486,7 @@ class Calibration:
     ) -> None:
         """Record round t: errors and variances (R, K) of the present clients (K,), and the number of samples so far.
 
-        `log_density` (R, K) is that of the method's own predictive distribution; None if it is the normal one.
+        `log_density` (R, K) is that under the method's own predictive distribution; None if this is normal.
         """
         for place, nominal in enumerate(NOMINAL.values()):
             self.inside[place] += present & (error**2 <= scipy.special.ndtri((1 + nominal) / 2) ** 2 * variance)
@@ -496,11 +496,11 @@ class Calibration:
         self.rounds[:, t] = self._sums().sum(axis=-1) / samples
 
     def by_round(self) -> Values:
-        """Columns of rounds, (T, R)."""
+        """Columns of the rounds, (T, R)."""
         return dict(zip(self.columns, self.rounds, strict=True))
 
     def by_client(self, samples: NDArray[np.int64]) -> Values:
-        """Columns of clients (R, K), with these numbers of samples (K,)."""
+        """Columns of the clients, (R, K), given their numbers of samples (K,)."""
         return dict(zip(self.columns, self._sums() / np.maximum(samples, 1), strict=True))
 
     def _sums(self) -> Array:
@@ -508,7 +508,7 @@ class Calibration:
 
 
 def worst_tenth(errors: Array) -> Array:
-    """Mean error of the worst 10 % of clients, rounded down, at least one: (R,) from (R, K)."""
+    """Mean error of the worst 10 % of clients (rounded down, at least one), (R,) from (R, K)."""
     worst = max(1, errors.shape[1] // 10)
     return _in_order(errors)[:, -worst:].mean(axis=1)
 
@@ -523,13 +523,13 @@ def gini(errors: Array) -> Array:
     equal = ordered[:, 0] == ordered[:, -1]
     for some in blocks(K):
         ordered[:, some] *= np.arange(some.start + 1.0, some.stop + 1.0)
-    weighted = ordered.sum(axis=1)  # bits of a product would depend on R
+    weighted = ordered.sum(axis=1)  # the bits of a matrix product would depend on R
     share = 2 * weighted / (K * np.where(total > 0, total, 1)) - (K + 1) / K
     return np.where((total == 0) | equal, 0.0, share)
 
 
 def _in_order(errors: Array) -> Array:
-    """The errors of each replicate (R, K), the smallest first."""
+    """The errors of each replicate, (R, K), in ascending order."""
     ordered = empty(errors.shape)
     ordered[...] = errors
     ordered.sort(axis=1)
@@ -537,16 +537,16 @@ def _in_order(errors: Array) -> Array:
 
 
 def fairness(name: str, sums: Array, count: NDArray[np.int64], site: NDArray[np.int64]) -> dict[str, Array]:
-    """Columns of a summary: both figures for clients and, if there are several sites, for sites.
+    """Columns of a summary: worst tenth and Gini coefficient over clients and, if there are several, over sites.
 
     Parameters
     ----------
     name : str
         Name of the error.
     sums : (R, K)
-        Sums over each client's samples.
+        Sums of errors over each client's samples.
     count : (K,)
-        Samples of each client; a client without samples has no error.
+        Number of samples of each client; clients without samples are left out.
     site : (K,)
         Site of each client.
     """
@@ -572,12 +572,12 @@ def _worst_and_gini(name: str, what: str, sums: Array, count: NDArray[np.int64])
 
 
 def differs_by_replicate(run: Run) -> bool:
-    """Whether the clients that take part, or answer in time, differ by replicate."""
+    """Whether the clients that take part, or answer in time, differ between replicates."""
     return "participation" in run.conditions or getattr(run.network, "timed", False)
 
 
 def present_in_replicate(run: Run, present: NDArray[np.bool_], replicate: int) -> NDArray[np.bool_]:
-    """The present clients, (T, K), that take part in a replicate.
+    """Whether each client is present and takes part in a replicate, (T, K).
 
     Raises
     ------
@@ -596,7 +596,7 @@ def present_in_replicate(run: Run, present: NDArray[np.bool_], replicate: int) -
 
 
 def require_rounds(run: Run, of_rounds: bool) -> None:
-    """Refuse participation and deadlines for a method in which no client can miss a round.
+    """Raise BadValue for participation or deadlines with a method in which no client can miss a round.
 
     Parameters
     ----------
@@ -611,11 +611,11 @@ def require_rounds(run: Run, of_rounds: bool) -> None:
     require("participation" not in run.conditions or several, "participation", given, allowed)
     for key in ("compute_s", "link_spread", "deadline_s"):
         value = getattr(run.network, key, None)
-        words = f"null or 0 for {method.label}, whose rounds wait for no clients"
+        words = f"null or 0 for {method.label}, whose rounds do not wait for clients"
         require(not value or several, f"network.{key}", value, words)
     deadline, compute = (getattr(run.network, key, None) for key in ("deadline_s", "compute_s"))
     fits = deadline is None or compute is not None or not getattr(method, "on_a_graph", False)
-    words = f"null without compute_s for {method.label}, whose agents it gives time to compute"
+    words = f"null without compute_s for {method.label}: on a graph, it limits the agents' compute time"
     require(fits, "network.deadline_s", deadline, words)
 
 
@@ -629,9 +629,9 @@ def read_table(run: Run, generator: np.random.Generator) -> Table:
 
 
 def scaled_by(run: Run, table: Table, rows: NDArray[np.bool_] | None = None) -> Table:
-    """The table, encoded and scaled as these rows (n,) say: those that are learned from; None for all.
+    """The table, encoded and scaled according to the training rows, `rows` (n,); None for all rows.
 
-    A published table is scaled by all its rows, as in the papers.
+    A published table is scaled according to all its rows, as in the papers.
     """
     with key_prefix("dataset"):
         if table.cells is None or rows is None:
@@ -640,7 +640,7 @@ def scaled_by(run: Run, table: Table, rows: NDArray[np.bool_] | None = None) -> 
 
 
 def require_number(run: Run, encoder: Encoder | None) -> None:
-    """Refuse a target of several classes for a method that would regress on their numbers."""
+    """Raise BadValue for a target of several classes if the method would regress on their numbers."""
     name, several = run.dataset.name, getattr(run.dataset, "several_classes", False)
     learns = f"for {run.algo.label}; algo=fed3r, or algo.loss=softmax, learns"
     require(not several, "dataset", name, f"one with a numeric target {learns} its classes")
@@ -667,7 +667,7 @@ def split_table(run: Run, table: Table, generator: np.random.Generator) -> Any:
 
 
 def read_table_anew(run: Run, generator: np.random.Generator) -> Table:
-    """One replicate's own table."""
+    """A replicate's own table."""
     table = read_table(run, generator)
     if _simulated(run):
         return table
@@ -682,7 +682,7 @@ def in_precision(problem: Any, run: Run) -> Any:
 
 
 def has_drawn_samples(run: Run) -> bool:
-    """Whether loading a data set again gives other samples."""
+    """Whether a data set has other samples if it is loaded again."""
     return _simulated(run) or getattr(run.dataset, "drawn", False)
 
 
@@ -692,7 +692,7 @@ def _simulated(run: Run) -> bool:
 
 
 def require_topology(run: Run) -> None:
-    """Check that decentralized methods, and only these, have a graph of agents."""
+    """Raise BadValue unless decentralized methods, and only these, have a graph of agents."""
     decentralized = getattr(run.algo, "on_a_graph", False)
     if run.topology is None:
         require(not decentralized, "topology", None, "a graph of agents, for example topology=ring")
@@ -702,11 +702,11 @@ def require_topology(run: Run) -> None:
 
 
 def topology_of_run(run: Run, agents: int, generator: np.random.Generator) -> Topology | None:
-    """Graph of a decentralized method; others have a server or a single learner."""
+    """The graph of a decentralized method; None for other methods."""
     if run.topology is None:
         return None
     with key_prefix("topology"):
         topology: Topology = run.topology.build(agents, generator)
     fits = topology.both_ways or getattr(run.algo, "one_way", False)
-    require(fits, "topology", type(run.topology).__name__, f"a graph whose links go both ways for {run.algo.label}")
+    require(fits, "topology", type(run.topology).__name__, f"a graph with two-way links for {run.algo.label}")
     return topology

@@ -42,14 +42,14 @@ TWO_PARTIES = ("dataset.test_rows=0", "partition=vertical", "partition.parties=2
 
 
 class VerticalTask(Task):
-    """Scores of test rows of `fkl.data.vertical.Vertical`, with a random split in every replicate."""
+    """Scoring test rows of a `fkl.data.vertical.Vertical`, with a random split in every replicate."""
 
     of_features: ClassVar[bool] = True
     judge_counts: ClassVar[bool] = False
 
     @classmethod
     def of(cls, run: Run) -> Self:
-        """The parties' features, for the method's number of rounds; each replicate splits the rows by itself."""
+        """The parties' features, for the method's number of rounds; each replicate draws its own split of rows."""
         generator = shared_generator(run.settings.seed, Role.DATA)
         table = read_table(run, generator)
         cells = table.cells
@@ -59,7 +59,7 @@ class VerticalTask(Task):
             or not cells.encoder.new_words
             or getattr(run.partition, "groups", None) is None
         )
-        numbered = "lists, as partition.groups numbers the features of words"
+        numbered = "lists of words, because partition.groups needs the numbers of their features"
         require(fits, "dataset.words", None, numbered)
         own = None if cells is None else partial(_learned_in_replicate, run, table, deepcopy(generator))
         given = split_table(run, table, generator)
@@ -67,15 +67,15 @@ class VerticalTask(Task):
         if not isinstance(given.x, np.ndarray) and not getattr(run.algo, "takes_sparse", False):
             name, method = run.dataset.name, run.algo.label
             raise FklError(
-                f"dataset={name}: its features are stored sparse, which {method} does not take; use algo=fdskl or "
-                "algo=dsg, or a data set that is stored dense (dataset.table.format=libsvm in a YAML of your own)"
+                f"dataset={name}: its features are stored sparse, but {method} needs dense features; use algo=fdskl or "
+                "algo=dsg, or a data set that is stored dense (dataset.table.format=libsvm in your own YAML file)"
             )
         if own is None:
             return cls(replace(given, rounds=run.algo.rounds))
         return cls(own(0)[0], own)
 
     def describe(self) -> str:
-        """Samples, and the features of each party."""
+        """A line with the numbers of samples, features and parties."""
         problem: Vertical = self.problem
         tested = problem.test_rows
         groups = f"{problem.dimension} features of {problem.parties} parties, {len(problem.active)} of them active"
@@ -83,48 +83,48 @@ class VerticalTask(Task):
 
     @property
     def signs(self) -> bool:
-        """True for two classes."""
+        """Whether the target has two classes."""
         return bool(self.problem.two_classes)
 
     def directions(self, topology: Topology | None) -> tuple[Direction, ...]:
-        """Messages go from party to party."""
+        """Direction of messages: from party to party."""
         return BETWEEN_PARTIES
 
     def judge(self, world: World, method: Algorithm) -> "ScoredJudge":
-        """Errors on the test rows."""
+        """A judge of errors on the test rows."""
         return ScoredJudge(world.problem, len(world.streams.replicates), getattr(method, "fold", None))
 
     def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:
-        """One, because its products are divided among the threads."""
+        """One, because the products of a replicate are divided among the threads."""
         return 1
 
     def first_round(self) -> Vertical:
-        """Scaling of all parties."""
+        """The same problem with one round."""
         return replace(self.problem, rounds=1)
 
     def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Columns:
-        """Errors also by time, because these methods are compared by time."""
+        """Columns with the runtime, because these methods are compared by runtime."""
         columns = super().columns(judge, elapsed)
         columns.rounds["runtime_s"] = elapsed
         return columns
 
     def panels(self) -> Mapping[str, Panel]:
-        """Errors."""
+        """Figures of errors."""
         return {"error": SHARES} if self.problem.two_classes else {"mse": SQUARES}
 
     @classmethod
     def small(cls, algorithm: type) -> tuple[str, ...]:
-        """Two parties, two classes."""
+        """Settings for two parties and two classes."""
         draws = overrides_for_keys(algorithm, iterations=20)
         each = overrides_for_keys(algorithm, batch=8, features=4) if draws else ()
         return (*CLASSES, *TWO_PARTIES, *overrides_for_keys(algorithm, **FEW), *draws, *each)
 
     def shown(self, world: World, outcome: Any) -> dict[str, Any]:
-        """Values of the test rows."""
+        """Values f of the test rows."""
         return {"f": [f() for f in outcome.f], "rows": outcome.rows}
 
     def probes(self, outcome: Any) -> Iterator[Probe]:
-        """Other targets of the first replicate's test rows; each replicate has its own test rows."""
+        """Other targets of the first replicate's test rows; replicates have different test rows."""
         y = self.problem.y.copy()
         rows = outcome.rows[0]
         y[rows] = mirrored(self.problem.y)[rows]
@@ -134,7 +134,7 @@ class VerticalTask(Task):
 def _learned_in_replicate(
     run: Run, table: Table, generator: np.random.Generator, replicate: int
 ) -> tuple[Vertical, None]:
-    """A user's own table, encoded and scaled by the rows that this replicate learns from."""
+    """A user's own table, encoded and scaled according to this replicate's training rows."""
     given = split_table(run, table, deepcopy(generator))
     split, _ = draw_split_and_generator(
         given, Streams(run.settings.seed, (replicate,)), getattr(run.algo, "fold", None)
@@ -144,10 +144,10 @@ def _learned_in_replicate(
 
 
 class ScoredJudge(Books):
-    """Judges values f of test rows by the sign of the class, or without classes by their squared error.
+    """Judges values f of test rows: by their sign for two classes, else by their squared error.
 
-    At the end it adds the error of a constant on the same rows, the majority class or the mean of all training rows, as
-    `test_error_majority` or `test_mse_training_mean`, and without classes `r2` and `rmse_in_units`.
+    At the end, it adds the error of a constant on the same rows: that of the majority class as `test_error_majority`,
+    or that of the mean training target as `test_mse_training_mean`, then also `r2` and `rmse_in_units`.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ class ScoredJudge(Books):
         self.last: tuple[list[Any], list[Any]] = ([], [])
         self.by_round = {"iterations": np.zeros(self._shape, np.int64)}
         self.by_client = {"features": np.tile([len(group) for group in problem.groups], (replicates, 1))}
-        split = problem.rows(np.random.default_rng(0), fold)  # every replicate has equally many rows
+        split = problem.rows(np.random.default_rng(0), fold)  # every replicate has the same numbers of rows
         self.at_the_end = {
             "training_samples": np.full(replicates, len(split.training)),
             "test_samples": np.full(replicates, len(split.test)),
@@ -190,11 +190,11 @@ class ScoredJudge(Books):
         self.book_own(t, [self._problem.y[rows] for rows in outcome.rows], found)
         if self.intervals is not None:
             self.last = [self._problem.y[rows] for rows in outcome.rows], found
-        # Columns for the end, which may be any round's
+        # Columns for the end, because any round may be the last
         if (numbers := self._problem.row) is not None:
             pairs = zip(outcome.rows, losses, strict=True)
             self.row_losses = [RowLosses(numbers[rows], each.astype(np.float64)) for rows, each in pairs]
-        # Error of a constant on the test rows, in addition to these errors.
+        # Errors of a constant on the test rows
         y, tested = self._problem.y, [self._problem.y[rows] for rows in outcome.rows]
         self.at_the_end |= constants([np.delete(y, rows) for rows in outcome.rows], tested, classes)
         if not classes:
@@ -203,7 +203,7 @@ class ScoredJudge(Books):
         return all(bool(np.isfinite(f).all()) for f in found) and all(value < LARGEST_ERROR for value in values)
 
     def close(self) -> None:
-        """Judge intervals, which the party with the targets calibrates."""
+        """Judge the intervals, which the party with the targets calibrates."""
         if self.intervals is not None:
             holder = [np.zeros(len(y), np.int64) for y in self.last[0]]
             self.at_the_end |= self.intervals.columns(self.booked - 1, *self.last, holder, 1)[0]

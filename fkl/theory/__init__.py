@@ -1,7 +1,7 @@
-"""The papers' theorems on finished runs: both sides of each inequality, and its assumptions.
+"""The papers' theorems, applied to finished runs: both sides of each inequality, and its assumptions.
 
-A module for each method runs one replicate (`record_of`) and yields its theorems (`theorems`). `THEORIES` finds them by
-the method's label. Begin with `base`.
+Each method's module runs one replicate (`record_of`) and yields its theorems (`theorems`). `THEORIES` has the functions
+by the method's label. Start with `base`.
 """
 
 from fkl.theory import coke, fdskl, fed_poe, fomd_oms, graph_omkl, parsimonious, pof_mkl, raker, rf_gp, similarity
@@ -23,12 +23,12 @@ THEORIES: dict[str, Theory] = {
     **dict.fromkeys(("FDSKL", "DSG"), _PARTIES),
     **dict.fromkeys(("PF", "PC"), _PARSIMONIOUS),
 }
-"""By the label of a method."""
+"""Theories by the label of their method."""
 
-_ORDER = "its theorem gives an order O() only"
-_FDSKL = "Theorem 4 needs algo.lam above 0, and the best function f*, which is computed for up to 3000 training rows"
+_ORDER = "its theorem gives only an order O()"
+_FDSKL = "Theorem 4 needs algo.lam above 0 and the best function f*, which fkl computes for up to 3000 training rows"
 WITHOUT: dict[str, str] = {
     **dict.fromkeys(("FDSKL", "DSG"), _FDSKL),
     **dict.fromkeys(("AdaRaker", "ODKLA", "QC-ODKLA", "DOMKL"), _ORDER),
 }
-"""Why no bound of a method with theorems is computed, by its label."""
+"""Why no bound is computed for a method with theorems, by its label."""

@@ -1,4 +1,4 @@
-"""`fkl bound`: play a finished run again, and show whether its theorems and identities hold."""
+"""`fkl bound`: repeat a finished run, and show whether its theorems and identities hold."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -26,13 +26,13 @@ IDENTITIES = ("identity", "left", "right", "answer")
 
 
 class Answer(NamedTuple):
-    """Whether a run's theorems hold.
+    """Whether a run's theorems and identities hold.
 
     Parameters
     ----------
     verdicts : tuple of Verdict
     identities : tuple of Identity
-        On the first replicate's draws.
+        Identities on the first replicate's draws.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -40,13 +40,13 @@ class Answer(NamedTuple):
 
     @property
     def wrong(self) -> tuple[str, ...]:
-        """Names of bounds that should hold and are exceeded, and of identities that do not hold."""
+        """Names of applicable bounds that are exceeded, and of identities that do not hold."""
         bounds = (one.name for one in self.verdicts if one.exceeded and not one.form.unmet)
         return (*bounds, *(one.name for one in self.identities if not one.holds))
 
 
 def command(finished: FinishedRun, format: str, verbose: bool) -> bool:
-    """Print whether a run's theorems hold, and return whether nothing is wrong."""
+    """Print whether a run's theorems hold; return whether nothing is wrong."""
     run = to_play_again(finished)
     answer = answered(run)
     where = f"{run.algo.label} on {finished.provenance['dataset']}"
@@ -72,11 +72,11 @@ def command(finished: FinishedRun, format: str, verbose: bool) -> bool:
 
 
 def answered(run: Run) -> Answer:
-    """Play all replicates of a run again, one after another, and judge its theorems."""
+    """Repeat all replicates of a run, one after another, and judge its theorems."""
     label = run.algo.label
     experiment = replace(prepare(run), engine=Numba())
     if why := _changed_by(run, experiment):
-        raise FklError(f"{label}: no bound is computed: the theorems do not cover a run with {why}")
+        raise FklError(f"{label}: no bound is computed, because the theorems do not cover a run with {why}")
     with at_most(run.settings.threads), np.errstate(all="ignore"), within_memory(experiment, 1):
         verdicts, own = by_theory(experiment)
         found = Answer(verdicts, (*identities(experiment, (0,)), *own))
@@ -86,13 +86,13 @@ def answered(run: Run) -> Answer:
 
 
 def by_theory(experiment: Experiment) -> Answer:
-    """Verdicts on the theorems about the method, and identities that conformance does not check."""
+    """Verdicts on the method's theorems, and the identities that conformance does not check."""
     theorems, own = played(experiment)
     return Answer(tuple(verdict for theorem in theorems for verdict in judged(theorem)), own)
 
 
 def played(experiment: Experiment) -> tuple[list[tuple[Theorem, ...]], tuple[Identity, ...]]:
-    """Each theorem about the method on every replicate, and the identities of `by_theory` on the first."""
+    """Each of the method's theorems on every replicate, and the identities of `by_theory` on the first."""
     theory = THEORIES.get(experiment.algorithm.label)
     if theory is None:
         return [], ()
@@ -107,7 +107,7 @@ def played(experiment: Experiment) -> tuple[list[tuple[Theorem, ...]], tuple[Ide
 
 
 def _changed_by(run: Run, experiment: Experiment) -> str:
-    """What changes the method's messages or rounds; empty for nothing."""
+    """Settings that change the method's messages or rounds; empty if there are none."""
     if experiment.algorithm is not run.algo:
         groups = [group for group, condition in run.conditions.items() if isinstance(condition, OnMessages)]
         return ", ".join(groups) or f"learners={run.settings.learners}"
@@ -124,14 +124,14 @@ def _without(label: str) -> str:
 
 def _first_line(answer: Answer, where: str) -> str:
     if answer.wrong:
-        return f"✗ {where}: not true of this run: {'; '.join(answer.wrong)}"
+        return f"✗ {where}: do not hold on this run: {'; '.join(answer.wrong)}"
     if not answer.verdicts:
         label = where.partition(" on ")[0]
         names = " and ".join(one.name for one in answer.identities)
         return f"✓ {where}: identities hold ({names}); {_without(label)}"
     apply = [one for one in answer.verdicts if not one.form.unmet]
     if not apply:
-        return f"▲ {where}: no bound applies to it"
+        return f"▲ {where}: no bound applies"
     nearest = min(apply, key=lambda one: one.factor)
     closest = f", the closest is {nearest.factor:.3g} times the left side" if np.isfinite(nearest.factor) else ""
     vacuous, others = [one.factor for one in apply if one.vacuous], len(answer.verdicts) - len(apply)
@@ -146,14 +146,14 @@ def _row(one: Verdict) -> list[str]:
 
 
 def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
-    """What the answers mean: why bounds do not apply."""
+    """Notes on the answers: why bounds do not apply, and what vacuous means."""
     why: dict[tuple[str, ...], list[str]] = {}
     for one in verdicts:
         if one.form.unmet:
             why.setdefault(one.form.unmet, []).append(one.name)
     yield from (f"  does not apply ({'; '.join(names)}): {'; '.join(reasons)}" for reasons, names in why.items())
     if any(one.vacuous and not one.form.unmet for one in verdicts):
-        yield "  vacuous: the bound allows more than what holds without it, usually what predicting 0 loses"
+        yield "  vacuous: the bound is weaker than what holds without it, usually the loss of predicting 0"
 
 
 def _identity_row(one: Identity) -> list[str]:
@@ -161,7 +161,7 @@ def _identity_row(one: Identity) -> list[str]:
 
 
 def _statements(answer: Answer) -> Iterator[str]:
-    """Statements, kinds and assumptions."""
+    """Lines with all statements, kinds and assumptions."""
     for one in answer.verdicts:
         yield f"{one.name} ({one.theorem.paper}), {one.theorem.claims}, {one.form.kind}: {one.form.statement}"
         yield from (f"  {assumed.text}: {assumed.answer}" for assumed in one.form.assumptions)

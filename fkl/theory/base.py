@@ -1,4 +1,4 @@
-"""What all theorems share: both sides of an inequality by round, its assumptions, and the verdict over replicates."""
+"""Classes for all theorems: both sides of an inequality by round, its assumptions, and a verdict over replicates."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import deepcopy
@@ -14,13 +14,13 @@ from fkl.contract.world import Algorithm, World
 SURELY = "surely"
 EXPECTED = "in expectation"
 ROUNDING = 1e-9
-"""Share of a bound by which rounding may exceed it."""
+"""Share of a bound by which rounding errors may exceed it."""
 STANDARD_ERRORS = 3
 """An expectation is exceeded if the mean over replicates exceeds it by more than this many standard errors."""
 
 
 class Assumption(NamedTuple):
-    """An assumption, and what the run says about it.
+    """An assumption, and whether it holds on the run.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ class Assumption(NamedTuple):
     why_not : str
         Why it does not hold; empty if it holds.
     unknown : bool
-        Whether a run cannot show if it holds.
+        Whether a run cannot show if the assumption holds.
     """
 
     text: str
@@ -49,10 +49,10 @@ class Form(NamedTuple):
     Parameters
     ----------
     name : str
-        ``printed``, ``corrected``, or ``derived`` where the paper's text was not available or has no number.
+        ``printed``, ``corrected``, or ``derived`` if the paper's text was not available or gives no number.
     statement : str
     kind : str
-        `SURELY` or `EXPECTED`: over the method's draws.
+        `SURELY` or `EXPECTED`, with respect to the method's draws.
     right : (T, C)
         Right-hand side after each round, for each of C claims.
     assumptions : tuple of Assumption
@@ -70,7 +70,7 @@ class Form(NamedTuple):
 
     @property
     def unmet(self) -> tuple[str, ...]:
-        """Why its assumptions do not hold."""
+        """Reasons why assumptions do not hold."""
         return tuple(one.why_not for one in self.assumptions if one.why_not)
 
 
@@ -81,15 +81,15 @@ class Theorem(NamedTuple):
     ----------
     paper, name : str
     claims : str
-        What each claim is about, such as ``client``.
+        Subject of each claim, such as ``client``.
     left : (T, C)
-        Left-hand side after each round, for each claim: of a client, of a kernel, or of all together.
+        Left-hand side after each round, for each claim: for a client, for a kernel, or for all together.
     forms : tuple of Form
     trivial : (C,) or None
-        Bound that holds without the theorem: usually the left-hand side at the end if every prediction were 0. A larger
+        Bound that holds without the theorem, usually the final left-hand side if every prediction were 0. A larger
         bound says nothing.
     exponent : float or None
-        The bound is of order T to this power, except for logarithms, with the method's default rates; None without T.
+        Power of T in the bound's order, up to logarithms, with the method's default rates; None if it has no T.
     """
 
     paper: str
@@ -109,18 +109,18 @@ def derived(
 
 
 class Theory(NamedTuple):
-    """What is known about a method.
+    """The theory of a method.
 
     Parameters
     ----------
     record_of : callable
-        From the method and a world of one replicate to what its theorems need: it runs the replicate.
+        Runs one replicate, given the method and a world; returns a record with the values that the theorems need.
     theorems : callable
-        From the record to its theorems on the replicate, as many for each replicate.
+        From the record to the theorems on the replicate; their number is the same for all replicates.
     identities : callable
-        From the record to identities that only `fkl bound` shows, besides those of `fkl.conformance.identities`.
+        From the record to identities that only `fkl bound` shows, in addition to those of `fkl.conformance.identities`.
     without_draws : callable
-        From the method and a world to theorems that no draw changes, which are computed once.
+        From the method and a world to theorems that do not depend on draws, which are computed once.
     """
 
     record_of: Callable[[Any, World], Any]
@@ -130,23 +130,23 @@ class Theory(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a run's replicates say about one form of a theorem.
+    """The verdict of a run's replicates on one form of a theorem.
 
     Parameters
     ----------
     theorem : Theorem
-        That of the first replicate.
+        The theorem on the first replicate.
     form : Form
     left, right : float
-        Sides of the claim that is closest to its bound, at the end.
+        Final sides of the claim that is closest to its bound.
     lefts, rights : (R, T), (T,)
-        Sides of this claim after each round: the left of each replicate, and the mean of the right.
+        Sides of this claim after each round: the left side of each replicate, and the mean of the right sides.
     factor : float
-        Its right side over its left; infinite if no left side is positive.
+        Right side of this claim divided by its left side; infinite if no left side is positive.
     exceeded : bool
-        Whether a bound is exceeded in a way that its kind does not allow.
+        Whether a claim exceeds its bound in a way that the form's kind does not allow.
     vacuous : bool
-        Whether the bound of that claim allows more than its theorem's `trivial`.
+        Whether this claim's bound is above the theorem's `trivial` bound.
     """
 
     theorem: Theorem
@@ -161,7 +161,7 @@ class Verdict(NamedTuple):
 
     @property
     def answer(self) -> str:
-        """A few words."""
+        """The verdict in a few words."""
         if self.form.unmet:
             return "does not apply, exceeded" if self.exceeded else "does not apply"
         if self.exceeded:
@@ -170,12 +170,12 @@ class Verdict(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The theorem and its form."""
+        """Name of the theorem and its form."""
         return f"{self.theorem.name}, {self.form.name}"
 
 
 def judged(replicates: Sequence[Theorem]) -> Iterator[Verdict]:
-    """A verdict on each form of one theorem, from its replicates."""
+    """A verdict on each form of a theorem, given the theorem on each replicate."""
     first = replicates[0]
     for at, form in enumerate(first.forms):
         lefts = np.stack([one.left for one in replicates])  # (R, T, C)
@@ -204,7 +204,7 @@ def judged(replicates: Sequence[Theorem]) -> Iterator[Verdict]:
 
 
 def rounds_of(algorithm: Algorithm, world: World) -> Iterator[tuple[int, Any, Any, Any]]:
-    """Play all rounds: the round, the state before it, its outcome, and the state after it."""
+    """Run all rounds; yield each round, the state before it, its outcome, and the state after it."""
     state = algorithm.init(world)
     for t in tqdm(range(world.problem.rounds), "rounds", leave=False, disable=None):
         world.channel.open_round(t, world.problem.present[t])

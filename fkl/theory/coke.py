@@ -14,20 +14,20 @@ from fkl.theory.base import SURELY, Assumption, Form, Theorem, derived, rounds_o
 
 PAPER = "Xu et al., JMLR 2021"
 ROUNDED = {"float32": 1e-12, "float64": 0.0}
-"""Share of the first bound that rounding of messages may leave of the distance; 1e-13 was seen."""
+"""Part of the first bound that rounding of messages may leave as distance; 1e-13 was observed."""
 CURVATURE = {"square": (2.0, 2.0), "logistic": (0.0, 0.25)}
-"""Smallest and largest second derivative of a loss by f."""
+"""Smallest and largest second derivative of a loss with respect to f."""
 NU = 1 + np.geomspace(1e-8, 1e8, 20001)
-"""Values of nu > 1 from which the theorem's rate takes the best."""
+"""Values of nu > 1; the theorem's rate uses the best of them."""
 ROWS = 100
 """Number of training samples at which functions are compared."""
 LARGEST_RESIDUAL = 1e-7
-"""Of both identities, relative to the largest dual variable or gradient: rounding leaves 1e-13."""
+"""Largest residual of both identities, relative to the largest dual variable or gradient; rounding leaves 1e-13."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What one replicate's theorems need. Theta and gamma are (K, P), and Theta* has K equal rows.
+    """Values of one replicate for its theorems. Theta and gamma are (K, P), and Theta* has K equal rows.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Record:
     distance, functions : (T, 1)
         |Theta^k - Theta*|_F^2, and the largest |f^k(x) - f*(x)|_2 over samples x, where f(x) has an entry per agent.
     V, printed_V : (T + 1,)
-        rho |z^k - z*|^2 + |beta^k - beta*|^2 / rho with z = S_+'Theta / 2, and the same with Theta for z.
+        rho |z^k - z*|^2 + |beta^k - beta*|^2 / rho with z = S_+'Theta / 2, and the same with Theta instead of z.
     most : float
         Largest |f*(x)|_2.
     features : float
@@ -68,7 +68,7 @@ class Record:
     stationary: float
 
     def factor(self, power: int) -> float:
-        """1 / (1 + delta), by which V falls in each iteration. `power` is that of sigma_min^2 next to M_R^2."""
+        """1 / (1 + delta), by which V falls in each iteration. `power` is the exponent of sigma_min^2 next to M_R^2."""
         rho = self.method.rho
         first = (NU - 1) * self.smin / (NU * self.smax)
         second = self.m / (rho / 4 * self.smax + NU / rho * self.M**2 * self.smin**power)
@@ -96,12 +96,12 @@ class Record:
 
     @property
     def censored(self) -> Array:
-        """Bounds of sqrt(V) of COKE before each iteration, (T, 1), where V has theta_hat instead of theta.
+        """Bounds of COKE's sqrt(V) before each iteration, (T, 1), where V has theta_hat instead of theta.
 
-        An iteration is one of DKLA, by which sqrt(V) falls by (1 + delta)^(-1/2), and then e_i = theta_hat_i - theta_i
-        moves theta by e_i and beta by rho S_-'e / 2. In the norm sqrt(V) that is sqrt(rho sum_i d_i |e_i|^2) with
-        degrees d_i, since S_+ S_+' + S_- S_-' is 4 times the degrees. Censoring has |e_i| <= h(k) = v mu^k, or the
-        square root.
+        An iteration is an iteration of DKLA, which multiplies sqrt(V) by at most (1 + delta)^(-1/2). Then e_i =
+        theta_hat_i - theta_i moves theta by e_i and beta by rho S_-'e / 2. In the norm sqrt(V), this is sqrt(rho sum_i
+        d_i |e_i|^2) with degrees d_i, since S_+ S_+' + S_- S_-' is 4 times the degrees. Censoring ensures |e_i| <= h(k)
+        = v mu^k, or its square root.
         """
         assert self.world.topology is not None
         method, degrees = self.method, self.world.topology.degree.sum()
@@ -113,7 +113,7 @@ class Record:
 
     @property
     def balanced(self) -> Assumption:
-        """Assumption 3, which the proof does not use."""
+        """Assumption 3; the proof does not use it."""
         count = self.world.training.count
         apart = float((count.max() - count.min()) / count.min())
         text = "Assumption 3: (max T_i - min T_i) / min T_i < 10"
@@ -121,10 +121,10 @@ class Record:
 
 
 def theorems(record: Record) -> Iterator[Theorem]:
-    """Linear convergence of all agents' theta to the optimum, and of their functions; COKE's rate is our own."""
-    # Theorem 4, eqs. (29) and (30). Two slips of the printed form are corrected. sigma_min^2(S_-) next to M_R^2 must be
-    # sigma_min^-2, as Theorem 5 also has it, and V has z = S_+'Theta / 2 where the paper has Theta. m_R and M_R are
-    # eigenvalues of the Hessians, (2 / T_i) Phi Phi' + (2 lam / N) I. Remark 3 has their squares, and 1 / T_i.
+    """Linear convergence of all agents' theta and functions to the optimum; COKE's rate is derived here."""
+    # Theorem 4, eqs. (29) and (30). Two slips of the printed form are corrected: sigma_min^2(S_-) next to M_R^2 must be
+    # sigma_min^-2, as in Theorem 5, and V must have z = S_+'Theta / 2 instead of Theta. m_R and M_R are eigenvalues of
+    # the Hessians, (2 / T_i) Phi Phi' + (2 lam / N) I. Remark 3 has their squares, and 1 / T_i.
     k, rounded = np.arange(len(record.distance))[:, None], ROUNDED[record.world.precision]
     statement, on_all = "|Theta^k - Theta*|_F^2 <= V_0 / (m_R (1 + delta)^(k - 1))", record.assumptions
     changed = ", with sigma_min^-2 in delta and S_+'Theta / 2 in V"
@@ -136,9 +136,9 @@ def theorems(record: Record) -> Iterator[Theorem]:
     )
     yield Theorem(PAPER, "Theorem 4", "all agents", record.distance, forms, np.array([record.optimum]))
 
-    # Theorem 1 by eq. (34), which lacks a square root. It also takes |phi(x)| for at most 1, which pairs of sine and
-    # cosine satisfy, but not cosines with phases. V goes to 0 by Theorem 4, so the corrected form implies the limit,
-    # eq. (22).
+    # Theorem 1 by eq. (34), which lacks a square root. It also assumes |phi(x)| <= 1, which holds for pairs of sine and
+    # cosine, but not for cosines with phases. V goes to 0 by Theorem 4, so the corrected form implies the limit, eq.
+    # (22).
     too_long = f"|phi(x)| reaches {record.features:.3g}" if record.features > 1 + 1e-6 else ""
     on_printed = (*on_all, record.balanced, Assumption("|phi(x)| <= 1", too_long))
     statement, root = "|f^k(x) - f*(x)|_2 <= V_(k - 1) / m_R", "|phi(x)| sqrt(V_(k - 1) / m_R)"
@@ -149,8 +149,8 @@ def theorems(record: Record) -> Iterator[Theorem]:
     )
     yield Theorem(PAPER, "Theorem 1, eq. (34)", "all agents", record.functions, forms, np.array([record.most]))
 
-    # Theorems 5 and 2 are about COKE and print no rate. This one follows from Theorem 4's and the triangle inequality:
-    # it is the larger of (1 + delta)^(-1/2) and mu, and needs no condition on rho.
+    # Theorems 5 and 2 are about COKE and give no rate. This rate follows from that of Theorem 4 and the triangle
+    # inequality: it is the larger of (1 + delta)^(-1/2) and mu, and needs no condition on rho.
     if hasattr(record.method, "censored"):
         relative = "algo.censored=relative_norm" if record.method.censored == "relative_norm" else ""
         below = (*record.common, Assumption("agents that do not send are within h(k) of what they sent", relative))
@@ -166,10 +166,10 @@ def theorems(record: Record) -> Iterator[Theorem]:
 
 
 def record_of(algorithm: Any, world: World) -> Record:
-    """Play one replicate, and compare it with the optimum.
+    """Run one replicate, and compare it with the optimum.
 
-    The paper's beta is not in the state. gamma = S_- beta and beta = S_-'B for some B, so |beta|^2 = gamma'L^+ gamma /
-    2 with the Laplacian L = S_- S_-' / 2, where S_- has each edge twice.
+    The state does not have the paper's beta. But gamma = S_- beta and beta = S_-'B for some B, so |beta|^2 = gamma'L^+
+    gamma / 2 with the Laplacian L = S_- S_-' / 2, where S_- has each edge twice.
     """
     problem, samples, topology = world.problem, world.samples, world.topology
     assert topology is not None
@@ -208,7 +208,7 @@ def record_of(algorithm: Any, world: World) -> Record:
     least, largest = CURVATURE[problem.loss]
     eigenvalues = [np.linalg.eigvalsh(world.training.gram(k)[0] / world.training.count[k])[[0, -1]] for k in range(K)]
     m, M = least * np.min(eigenvalues) + ridge, largest * np.max(eigenvalues) + ridge
-    smin, smax = np.inf, 0.0  # of a single agent
+    smin, smax = np.inf, 0.0  # for a single agent
     if K > 1:
         smin, smax = 2 * np.linalg.eigvalsh(laplacian)[1], 2 * np.linalg.eigvalsh(degree + adjacency)[-1]
     most, longest = np.linalg.norm(phi @ best.T, axis=1).max(), np.linalg.norm(phi, axis=1).max()

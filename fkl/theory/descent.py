@@ -1,4 +1,4 @@
-"""Gradient descent with drawn gradients: the sums over rounds from which its bounds follow."""
+"""Gradient descent with randomly drawn gradients: sums over rounds from which its bounds are computed."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from fkl.theory.base import Assumption
 
 @dataclass
 class DescentSums:
-    """Sums by round of theta_{t+1} = theta_t - rate_t G_t for each kernel; G_t is drawn with mean gbar = sum_k g_k / K.
+    """Sums so far for theta_{t+1} = theta_t - rate_t G_t of each kernel; G_t is drawn with mean gbar = sum_k g_k / K.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class DescentSums:
 
     @classmethod
     def of(cls, rounds: int, kernels: int) -> "DescentSums":
-        """No round yet."""
+        """Sums before the first round."""
         return cls(*np.zeros((3, rounds, kernels)))
 
     def enter(self, t: int, world: World, theta: Array, loss: Array, p: Array, rate: float, lam: float) -> None:
@@ -42,7 +42,7 @@ class DescentSums:
         Parameters
         ----------
         theta : (1, N, P)
-            Before the round.
+            Parameters before the round.
         loss, p : (K, N)
             Losses, and each client's probability of sending each kernel's gradient.
         rate, lam : float
@@ -65,21 +65,21 @@ class DescentSums:
 
 
 def everyone_present(world: World) -> Assumption:
-    """No client misses a round."""
+    """The assumption that no client misses a round."""
     why_not = "" if world.problem.present.all() else "clients miss rounds"
     return Assumption("every client is present in every round", why_not)
 
 
 def best_in_features(world: World, rates: Array, lam: float, radius: Array | float = np.inf) -> tuple[Array, Array]:
-    """The ridge fit in each kernel's features, weighted by `rates` (T,), as a comparator for any loss.
+    """The ridge fit u_i in each kernel's features, weighted by `rates` (T,), and its loss; u_i may be any function.
 
-    Its ridge is doubled until |u_i| is at most `radius`, (N,) or the same for all.
+    The ridge parameter is doubled until |u_i| is at most `radius`, (N,) or one number for all.
 
     Returns
     -------
     u : (1, N, P)
     loss : (T, N)
-        sum_t rate_t sum_k of its regularised loss.
+        sum_t rate_t sum_k of the fit's regularised loss.
     """
     problem: Problem = world.problem
     bank = world.bank

@@ -17,39 +17,39 @@ from fkl.theory.base import EXPECTED, Assumption, Form, Theorem, rounds_of
 
 PAPER = "Gu et al., KDD 2020"
 LIPSCHITZ = {"logistic": 0.25, "smooth_hinge": 1.0, "square": 2.0}
-"""Lipschitz constant of a loss's derivative by f."""
+"""Lipschitz constant of a loss's derivative with respect to f."""
 MOST_ROWS = 3000
 """Largest number of training rows for which the best function f* is computed."""
 WORK = 2 * 10**6
-"""Features that are computed to check the coefficients of one iteration; later iterations are not checked."""
+"""Largest number of features for a check of an iteration's coefficients; later iterations are not checked."""
 STEPS = 100
-"""Maximum number of Newton's steps to f*."""
+"""Maximum number of Newton steps to f*."""
 PLAYED = {"iterations": 10, "batch": 8, "features": 4, "marks": 1}
-"""Largest sizes for which the workers' own protocol is played."""
+"""Largest sizes for which the workers' protocol is run."""
 LARGEST_DIFFERENCE = 1e-3
-"""Of coefficients, relative to the largest: single precision leaves 1e-5."""
+"""Largest difference of coefficients, relative to the largest coefficient; single precision leaves 1e-5."""
 KAPPA, PHI = 1.0, 2.0
-"""Bounds of the kernel's values, and of products of two features sqrt(2) cos(w'x + b)."""
+"""Bounds of kernel values, and of products of two features sqrt(2) cos(w'x + b)."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What one replicate's theorem needs.
+    """Values of one replicate for its theorem.
 
     Parameters
     ----------
     method : Dsg
     world : World
     iterations : (T,)
-        Iterations up to each evaluation.
+        Number of iterations up to each evaluation.
     distance : (T, 1) or None
         Mean of |f_t(x) - f*(x)|^2 over test rows x; None if f* is not computed.
     zero, norm : float
-        The same for f = 0, and |f*|^2 in the kernel's space.
+        The same distance for f = 0, and |f*|^2 in the kernel's space.
     slope : float
-        Largest |L'| at the iterations that were checked.
+        Largest |L'| in the checked iterations.
     coefficients : float
-        Largest difference between coefficients and those of the declared step.
+        Largest difference between the coefficients and those of the declared step.
     """
 
     method: Dsg
@@ -67,7 +67,7 @@ class Record:
         return 1.0 if pointwise_loss(self.method.loss).classes else self.slope
 
     def right(self, lipschitz: float) -> Array:
-        """Eq. (9) with (10) and (18), after each evaluation, (T, 1), with this Lipschitz constant in G_2."""
+        """Right-hand side of eq. (9) with (10) and (18) after each evaluation, (T, 1), with this constant in G_2."""
         gamma, lam = self.method.gamma, self.method.lam
         features = self.M**2 * (np.sqrt(KAPPA) + np.sqrt(PHI)) ** 2 * gamma / lam  # C^2
         samples = (1 - gamma * lam) ** self.iterations * self.norm + gamma * self.B(lipschitz)
@@ -94,12 +94,12 @@ class Record:
 
 
 def theorems(record: Record) -> Iterator[Theorem]:
-    """Theorem 4 (Theorem 2 of the appendix) if f* is known: f_t(x) approaches the best function f*.
+    """Theorem 4 (Theorem 2 of the appendix), if f* is known: f_t(x) approaches the best function f*.
 
-    The theorem asks for gamma and t that make the right side at most eps. Here is the right side itself, for the run's
-    own gamma and t: eq. (9) with eqs. (10) and (18). The printed G_2 lacks the Lipschitz constant l of L', which beta_3
-    in eq. (14) has. The printed bound is therefore too large for the logistic loss, where l = 1/4, and too small for
-    the square, where l = 2.
+    The theorem requires gamma and t such that the right side is at most eps. This is the right side itself, for the
+    run's gamma and t: eq. (9) with eqs. (10) and (18). The printed G_2 lacks the Lipschitz constant l of L', which
+    beta_3 in eq. (14) has. The printed bound is therefore too large for the logistic loss, with l = 1/4, and too small
+    for the square loss, with l = 2.
     """
     if record.distance is None:
         return
@@ -115,7 +115,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
 def best_function(gram: Array, y: Array, loss: PointwiseLoss, lam: float) -> Array:
     """Coefficients a (n,) of f* = sum_i a_i k(x_i, .), which minimises mean L(f(x), y) + lam |f|^2 / 2.
 
-    Newton's method with backtracking on lam n a + L'(Ka, y) = 0.
+    It solves lam n a + L'(Ka, y) = 0 by Newton's method with backtracking.
     """
     n, a = len(y), np.zeros(len(y))
 
@@ -138,7 +138,7 @@ def best_function(gram: Array, y: Array, loss: PointwiseLoss, lam: float) -> Arr
 
 
 def record_of(algorithm: Any, world: World) -> Record:
-    """Play one replicate, check its coefficients, and compare f with the best function."""
+    """Run one replicate, check its coefficients, and compare f with the best function."""
     problem, common, rounds = world.problem, world.common.replicate(0), world.problem.rounds
     loss, lam = pointwise_loss(algorithm.loss), algorithm.lam
     distance, best, norm = np.empty((rounds, 1)), None, np.nan
@@ -154,7 +154,7 @@ def record_of(algorithm: Any, world: World) -> Record:
             best, norm = common.dictionary.gram(0, x[learner.split.test], x[own]) @ a, float(a @ gram @ a)
         if best is not None:
             distance[t] = ((outcome.f[0]() - best) ** 2).mean()
-        # Coefficients of the first iteration since the last evaluation, and those before it
+        # Check coefficients of the first iteration since the last evaluation, and earlier ones
         shrunk = 1 - lam * np.array([algorithm.gamma_at(s) for s in range(done, until)])
         expected, rows = alpha[:done] * shrunk.prod(), learner.batches[done]
         found = learner.alpha[:done]
@@ -172,14 +172,14 @@ def record_of(algorithm: Any, world: World) -> Record:
 
 
 def _features(algorithm: Dsg, common: Any, learner: Any, x: Any, until: int, phases: list[Array]) -> Array:
-    """Features of all iterations before `until` at some samples, (n, until * D); adds to the known phases."""
+    """Features of all iterations before `until` at samples x, (n, until * D); appends to the known phases."""
     draws = [t % algorithm.draws for t in range(until)]
     phases += [algorithm.phases(common, draws[t], learner.holders[t]) for t in range(len(phases), until)]
     return cosine_features(x, algorithm.directions(common, *draws), np.concatenate(phases[:until]))
 
 
 def protocol(algorithm: Any, world: World) -> float:
-    """How far f of workers who send letters is from DSG's after few iterations, relative to the largest f."""
+    """Largest difference between f of workers that send letters and DSG's after few iterations, relative to f."""
     few = replace(algorithm, **{key: min(most, getattr(algorithm, key)) for key, most in PLAYED.items()}, bank=None)
     common, problem = replace(world.common.replicate(0), precision="float64"), world.problem
     held, parties = few.dealt(common, problem)
@@ -192,10 +192,10 @@ def protocol(algorithm: Any, world: World) -> float:
 
 
 def identities(record: Record) -> Iterator[Identity]:
-    """Residuals of the coefficients and of the protocol."""
+    """Identities about the coefficients and about the protocol."""
     method = record.method
     statement = "alpha_s(t) = -gamma mean(L'_s phi_s) (1 - gamma lam)^(t - s), at the iterations after each evaluation"
     yield Identity("coefficients", statement, record.coefficients, 0.0, LARGEST_DIFFERENCE)
     if not method.pooled:
-        statement = "workers who hide their sums by masks find w'x + b, so f of FDSKL and of DSG are equal (Lemma 1)"
+        statement = "workers that mask their sums still find w'x + b, so f of FDSKL and of DSG are equal (Lemma 1)"
         yield Identity("protocol", statement, protocol(method, record.world), 0.0, 1e3 * method.tolerance)

@@ -19,24 +19,24 @@ PAPER = "Ghari and Shen, NeurIPS 2024"
 
 @dataclass(frozen=True)
 class Record:
-    """What one replicate's theorems need.
+    """Values of one replicate for its theorems.
 
     Parameters
     ----------
     method : FedPoe
     world : World
     both : WeightSums
-        Of a client's two mixtures, with losses (f - y)^2.
+        Sums for a client's two mixtures, with losses (f - y)^2.
     common, own : WeightSums
-        Of the server's kernels, and of a client's own.
+        Sums for the server's kernels, and for a client's own kernels.
     largest : (T, K)
         Largest (f - y)^2 of both mixtures so far.
     descent : DescentSums
-        Of the server's kernels.
+        Sums for the server's kernels.
     own_loss, own_squared : (T, N)
-        sum_t sum_k L_ik of clients' own kernels, and of their |g_ik|^2.
+        sum_t sum_k L_ik and sum_t sum_k |g_ik|^2 for clients' own kernels.
     u, best : (N, P), (T, N)
-        Ridge fits in features, and their loss summed over clients.
+        Ridge fits in features, and their losses summed over clients.
     """
 
     method: FedPoe
@@ -53,12 +53,12 @@ class Record:
 
     @property
     def rate(self) -> float:
-        """The declared step of theta."""
+        """The declared step size of theta."""
         return self.method.step_factor * self.method.rate(self.world.problem.rounds)
 
     @property
     def rate_of_weights(self) -> float:
-        """eta_k."""
+        """The declared step size of the weights, eta_k."""
         return rate_of_weights(self.method, self.world)
 
     @property
@@ -76,12 +76,12 @@ class Record:
 
     @property
     def of_both(self) -> Array:
-        """Right-hand side of Ensemble, (T, K)."""
+        """Right-hand side of the bound Ensemble, (T, K)."""
         concave = 2 * self.rate_of_weights * self.largest <= 1
         return (np.log(2) + np.where(concave, 0.0, self.both.spread)) / self.rate_of_weights
 
     def of_kernels(self, weights: WeightSums) -> Array:
-        """Right-hand side of Weights, (T, K)."""
+        """Right-hand side of the bound Weights, (T, K)."""
         return (np.log(self.world.dictionary.N) + weights.spread) / self.rate_of_weights
 
     @property
@@ -92,16 +92,16 @@ class Record:
 
     @property
     def of_descent(self) -> Array:
-        """Right-hand side of Common descent, (T, N)."""
+        """Right-hand side of the bound Common descent, (T, N)."""
         return self.start + self.world.problem.clients * self.descent.squared / (2 * self.rate)
 
 
 def theorems(record: Record) -> Iterator[Theorem]:
-    """Mixtures against the best of what they mix, and descents against ridge fits u in the features of a kernel."""
+    """Bounds of mixtures against their best component, and of descents against ridge fits u in a kernel's features."""
     eta_k, targets = record.rate_of_weights, record.at_zero
     # Every client's prediction, against the better of its two mixtures. (f - y)^2 is exp-concave with the rate eta_k if
-    # eta_k <= 1 / (2 B), B the largest loss of both: then ln 2 / eta_k is enough. For a larger rate Hoeffding's lemma
-    # adds its term.
+    # eta_k <= 1 / (2 B), where B is the largest loss of both; then ln 2 / eta_k is enough. For a larger rate,
+    # Hoeffding's lemma adds a term.
     statement = (
         "sum_t (f_hat - y)^2 <= min(sum_t (f_fed - y)^2, sum_t (f_loc - y)^2) + ln 2 / eta_k"
         " [+ (eta_k / 8) sum_t range^2 if eta_k > 1 / (2 B)]"
@@ -123,7 +123,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
     left, trivial = record.descent.loss / record.rate - record.best, targets.sum() - record.best[-1]
     yield Theorem(PAPER, "Common descent", "kernel", left, forms, trivial, 0.5)
 
-    # The descent of every kernel at the clients; u is fitted to the samples of all
+    # The descent of every kernel at the clients; u is fitted to the samples of all clients
     statement = "sum_t sum_k (L_ik - L_ik(u)) <= K |u|^2 / (2 eta) + (eta / 2) sum_t sum_k |g_ik|^2"
     forms = derived(statement, record.start + record.rate * record.own_squared / 2, record.on_descent)
     yield Theorem(PAPER, "Own descent", "kernel", record.own_loss - record.best, forms, trivial, 0.5)
@@ -138,12 +138,12 @@ def theorems(record: Record) -> Iterator[Theorem]:
 
 
 def rate_of_weights(method: Any, world: World) -> float:
-    """The declared eta_k."""
+    """The declared step size of the weights, eta_k."""
     return float(world.problem.rounds**-0.5 if method.eta_k is None else method.eta_k)
 
 
 def record_of(method: Any, world: World) -> Record:
-    """Play one replicate, and add up what the theorems need."""
+    """Run one replicate, and add up the values that the theorems need."""
     problem, bank, lam = world.problem, world.bank, method.lam
     rounds, K, N = problem.rounds, problem.clients, world.dictionary.N
     rate, eta_k = method.step_factor * method.rate(rounds), rate_of_weights(method, world)

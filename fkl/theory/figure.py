@@ -10,13 +10,13 @@ from fkl.report.figures import HIGH, LOW, canvas, curve, save
 from fkl.theory.base import Verdict
 
 ACROSS = 3
-"""Panels in a row."""
+"""Number of panels in a row."""
 
 
 def draw(folder: Path, verdicts: Sequence[Verdict], method: str) -> None:
-    """Write bound.png and bound.pdf: one panel for each form of a theorem, with the claim that is closest to its bound.
+    """Write bound.png and bound.pdf: a panel for each form of a theorem, with the claim that is closest to its bound.
 
-    Values up to 0 are not drawn, because the axis is logarithmic.
+    Values <= 0 are not drawn, because the axis is logarithmic.
     """
     figure, panels = canvas(len(verdicts), ACROSS)
     for axes, one in zip(panels, verdicts, strict=True):

@@ -17,16 +17,16 @@ PAPER = "Li, Wu, Xu and King, NeurIPS 2024"
 
 @dataclass(frozen=True)
 class Record:
-    """What one replicate's theorems need; l = (f - y)^2 has no regulariser.
+    """Values of one replicate for its theorems; l = (f - y)^2 has no regulariser.
 
     Parameters
     ----------
     method : FomdOms
     world : World
     prediction : (T, 1)
-        sum_t sum_k sum_j p_j l_jk: the loss of A_1, which is drawn by p.
+        sum_t sum_k sum_j p_j l_jk: the mean loss of A_1, which is drawn with probabilities p.
     kernels, best : (T, N)
-        sum_t sum_k l_ik, and that of u_i.
+        sum_t sum_k l_ik of each kernel, and of its u_i.
     estimates : (T, 1)
         sum_t sum_j p_j E_t c_j^2, with K^2 E_t c_j^2 = (sum_k l_jk)^2 + sum_k l_jk^2 (1 / P_j - 1).
     squared : (T, N)
@@ -46,7 +46,7 @@ class Record:
 
     @property
     def kind(self) -> str:
-        """Kind of all claims: nothing but A_1 is drawn if J = N."""
+        """Kind of all claims; if J = N, only A_1 is drawn."""
         return SURELY if self.method.J == self.world.dictionary.N else EXPECTED
 
     @property
@@ -62,14 +62,14 @@ class Record:
 
     @property
     def of_selection(self) -> Array:
-        """Right-hand side of Selection, (T, 1)."""
+        """Right-hand side of the bound Selection, (T, 1)."""
         clients, N, rounds = self.world.problem.clients, self.world.dictionary.N, self.world.problem.rounds
         rate = self.method.rate(N, rounds, clients) / self.method.complexities(N)[0]
         return clients * (np.log(N) / rate + rate / 2 * self.estimates)
 
     @property
     def of_descent(self) -> Array:
-        """Right-hand side of Descent, (T, N)."""
+        """Right-hand side of the bound Descent, (T, N)."""
         clients, N, rounds = self.world.problem.clients, self.world.dictionary.N, self.world.problem.rounds
         steps = np.array([self.method.steps(N, t, clients) for t in range(rounds)])
         start = (self.u**2).sum(axis=-1) / (2 * steps[0])
@@ -78,9 +78,9 @@ class Record:
 
 
 def theorems(record: Record) -> Iterator[Theorem]:
-    """The kernel that predicts and the descent of every kernel, against fits u in features with |u| <= U."""
+    """Bounds of the selected kernel, and of every kernel's descent against fits u in features with |u| <= U."""
     kind, assumptions, targets = record.kind, record.assumptions, record.squared_targets
-    # The kernel that predicts is drawn by exponential weights of estimated losses
+    # The kernel that predicts is drawn with exponential weights of estimated losses
     statement = (
         "E sum_t sum_k (l(A_1) - l_ik) <= K [C ln N / eta + (eta / (2 C)) E sum_t sum_j p_j E_t c_j^2], C = (U + Y)^2"
     )
@@ -104,7 +104,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
 
 
 def record_of(method: Any, world: World) -> Record:
-    """Play one replicate, and add up what the theorems need."""
+    """Run one replicate, and add up the values that the theorems need."""
     rounds, K, N = world.problem.rounds, world.problem.clients, world.dictionary.N
     descent, prediction, estimates = DescentSums.of(rounds, N), np.zeros((rounds, 1)), np.zeros((rounds, 1))
     for t, before, _, _ in rounds_of(method, world):

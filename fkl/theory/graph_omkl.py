@@ -1,12 +1,12 @@
 """OMKL-GF, OMKL-SFG, OMKL-SFG-R: Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023).
 
-The theorems have one constant eta, and one exploration rate. fkl's rates fall, as in the paper's experiments, so both
-sides are sums over rounds weighted by eta_t. With a constant rate that is the printed inequality times eta.
+The theorems assume a constant eta and a constant exploration rate. fkl's rates fall, as in the paper's experiments, so
+both sides are sums over rounds, weighted by eta_t. With a constant rate, this is the printed inequality times eta.
 
-Once the graph is drawn, a kernel's loss is observed with the probability r_i = sum_j p_j A_ij, and divided by q_i. The
-mean of its estimate is then a_i L_i with a_i = r_i / q_i. The proofs take the mean of a_i for 1. This is not so for
-OMKL-GF with J > 1, for floors, and for losses that are divided by eqs. (21) or (36) after `exploring` rounds. The
-corrected forms hold for every a_i, because the terms in 1 - a_i are computed on the run.
+Given the graph, a kernel's loss is observed with probability r_i = sum_j p_j A_ij, and divided by q_i. The mean of the
+estimate is then a_i L_i with a_i = r_i / q_i. The proofs assume that a_i has mean 1. This is false for OMKL-GF with J >
+1, for floors, and for losses that are divided by eqs. (21) or (36) after `exploring` rounds. The corrected forms hold
+for all a_i, because the terms in 1 - a_i are computed from the run.
 """
 
 from collections.abc import Iterator
@@ -28,18 +28,18 @@ PAPER = "Ghari and Shen, JMLR 2023"
 
 
 class Selected(NamedTuple):
-    """The choice of a node in one round, given the graph, and what its kernels lose.
+    """The draw of a node in one round, given the graph, and the weights of its kernels.
 
     Parameters
     ----------
     drawn, divisor : (J,)
-        Probability of each node, and the one by which its loss is divided.
+        Probability of each node, and the divisor of its loss.
     q : (N,)
-        Probability by which each kernel's loss is divided.
+        Divisor of each kernel's loss.
     A : (J, N)
         Kernels of each node.
     w : (J, N)
-        Weights of each node's kernels, of sum 1.
+        Weights of each node's kernels, which sum to 1.
     """
 
     drawn: Array
@@ -51,7 +51,7 @@ class Selected(NamedTuple):
 
 @dataclass(frozen=True)
 class Record:
-    """What one replicate's theorems need: values of each round, and sums weighted by eta_t.
+    """Values of one replicate for its theorems: of each round, and sums weighted by eta_t.
 
     Parameters
     ----------
@@ -60,17 +60,17 @@ class Record:
         eta_t.
     descent : DescentSums
     u, best : (N, P), (T, N)
-        Ridge fits in features, and their loss, weighted by eta_t.
+        Ridge fits in features, and their losses weighted by eta_t.
     at_zero : float
         sum_t eta_t l(0, y).
     nodes : Nodes or None
-        Of a graph whose nodes are the kernels.
+        Values of nodes, for a graph whose nodes are the kernels.
     loss, a, q : (T, N)
-        Losses of the kernels, mean of the estimate over the loss, and divisors.
+        Losses of the kernels, mean of the estimate divided by the loss, and divisors.
     w : (T, N)
-        Weights of all kernels, of sum 1.
+        Weights of all kernels, which sum to 1.
     used : (T, N)
-        Mean weight with which each kernel predicts: sum_j p_j w_ij, with w_ij its weight at node j.
+        Mean weight with which each kernel predicts: sum_j p_j w_ij, where w_ij is its weight at node j.
     mixture : (T, 1)
         Mean loss of the prediction over the node's draw.
     """
@@ -145,27 +145,27 @@ class Record:
         return np.log(N) + self.total(self.method.J * eta + N * eta / (2 * (1 - eta)))
 
     def against(self, comparator: Array) -> Array:
-        """Left-hand side of a bound on the prediction's expected loss, given the comparators' sums (T, N)."""
+        """Left-hand side of a bound of the prediction's expected loss, given the comparators' sums (T, N)."""
         return self.total(self.mixture) - comparator
 
 
 @dataclass(frozen=True)
 class Nodes:
-    """Values of each round of nodes that are the kernels; node i has kernel i and its out-neighbours.
+    """Values of each round for nodes that are kernels; node i has kernel i and its out-neighbours.
 
     Parameters
     ----------
     loss : (T, N)
-        Losses of each node's prediction.
+        Loss of each node's prediction.
     a, divisor : (T, N)
-        Mean of the estimate over the loss, and divisors of the loss.
+        Mean of the estimate divided by the loss, and divisors of the loss.
     u, drawn : (T, N)
-        Weights of sum 1, and probabilities.
+        Weights, which sum to 1, and probabilities.
     printed, spread, unseen : (T, N)
         sum_j w_ij / q_j, sum_j w_ij (a_j / q_j) L_j^2 and sum_j w_ij (1 - a_j) L_j over the kernels j of each node i.
     edges : (T, N)
         Logarithm of the factor by which new and removed edges change the sum of w over the node's kernels before the
-        round; before the first, a node has its own kernel only.
+        round. Before the first round, a node has only its own kernel.
     """
 
     loss: Array
@@ -202,10 +202,10 @@ class Nodes:
 
 
 def theorems(record: Record) -> Iterator[Theorem]:
-    """The descent of every kernel, then the prediction: by OMKL-GF's weights, or by nodes of OMKL-SFG and SFG-R."""
+    """Bounds of every kernel's descent, then of the prediction: by OMKL-GF's weights, or by OMKL-SFG's nodes."""
     of_kernels, targets = record.total(record.loss), record.at_zero
-    # Lemma 7, eq. (51): against the ridge fit in the kernel's features. As POF-MKL's Lemma 3, it holds in expectation
-    # over the draws. The corrected form has |g|^2 for L^2.
+    # Lemma 7, eq. (51): against the ridge fit in the kernel's features. Like POF-MKL's Lemma 3, it holds in expectation
+    # over the draws. The corrected form has |g|^2 instead of L^2.
     yield _theorem(
         record,
         ("Lemma 7", "kernel", of_kernels - record.best, targets - record.best[-1]),
@@ -220,12 +220,12 @@ def theorems(record: Record) -> Iterator[Theorem]:
 
 
 def _of_weights(record: Record) -> Iterator[Theorem]:
-    """OMKL-GF's prediction, against every kernel."""
+    """Bounds of OMKL-GF's prediction against every kernel."""
     of_kernels, targets = record.total(record.loss), record.at_zero
-    # Lemma 8, eq. (61): against the losses of the kernel. Two steps of the proof seem wrong. (75a) takes the mean of
-    # a_i for 1, but p_j of eq. (18) depends on the graph, so the mean of A_ij p_j is not that of (21). And (88) bounds
-    # the weight with which a kernel predicts by sum_j p_j pi_ij: for M > 1 a heavy kernel predicts more often. The
-    # corrected form has the weights with which kernels predict.
+    # Lemma 8, eq. (61): against the losses of the kernel. Two steps of the proof seem wrong. (75a) assumes that a_i has
+    # mean 1, but p_j of eq. (18) depends on the graph, so the mean of A_ij p_j is not that of (21). And (88) bounds the
+    # weight with which a kernel predicts by sum_j p_j pi_ij. With M > 1, a heavy kernel predicts more often. The
+    # corrected form uses the weights with which kernels predict.
     start = "sum_t eta_t (E_t L(f_hat) - L_i) <= ln N + "
     yield _theorem(
         record,
@@ -237,8 +237,8 @@ def _of_weights(record: Record) -> Iterator[Theorem]:
             record.of_weights,
         ),
     )
-    # Lemma 1, eq. (22): against the ridge fit in the kernel's features; the sum of Lemmas 7 and 8, with 1 / q_i <= N J
-    # / eta_e^2 as printed.
+    # Lemma 1, eq. (22): against the ridge fit in the kernel's features. It is the sum of Lemmas 7 and 8, with 1 / q_i
+    # <= N J / eta_e^2 as printed.
     start = "sum_t eta_t (E_t L(f_hat) - L_i(u)) <= [Lemma 8] + "
     N, J, lipschitz = record.loss.shape[1], record.method.J, record.descent.lipschitz
     of_gradients = lipschitz**2 * N * J / 2 * np.cumsum(np.ones_like(record.rates), axis=0)  # eta_e is eta_t
@@ -252,10 +252,10 @@ def _of_weights(record: Record) -> Iterator[Theorem]:
 
 
 def _of_nodes(record: Record, nodes: Nodes) -> Iterator[Theorem]:
-    """The prediction of OMKL-SFG and SFG-R, against every node, and the best kernel."""
+    """Bounds of the prediction of OMKL-SFG and SFG-R against every node, and against the best kernel."""
     of_kernels, of_nodes, targets = record.total(record.loss), record.total(nodes.loss), record.at_zero
-    # Lemma 10: against every node's prediction. The right-hand side of (106) is not that of its proof, which is (120),
-    # unless xi = eta. The printed form is (120).
+    # Lemma 10: against every node's prediction. Unless xi = eta, the right-hand side of (106) differs from that of its
+    # proof, (120). The printed form is (120).
     start = "sum_t eta_t (E_t L(f_hat) - L(node i)) <= ln N + "
     yield _theorem(
         record,
@@ -267,9 +267,9 @@ def _of_nodes(record: Record, nodes: Nodes) -> Iterator[Theorem]:
             nodes.of_draw(record),
         ),
     )
-    # Lemma 11, eq. (121): the prediction of every node, against its own kernel. The telescope of (125) needs the same
-    # kernels at node i in every round. OMKL-SFG-R adds edges and removes them; each change multiplies the sum of the
-    # node's weights, and the corrected form adds the logarithms.
+    # Lemma 11, eq. (121): the prediction of every node, against its own kernel. The telescoping sum (125) needs the
+    # same kernels at node i in every round. OMKL-SFG-R adds edges and removes them; each change multiplies the sum of
+    # the node's weights, and the corrected form adds the logarithms.
     changes = isinstance(record.method, OmklSfgR)
     start = "sum_t eta_t (L(node i) - L_i) <= ln |N_i| + "
     yield _theorem(
@@ -284,14 +284,14 @@ def _of_nodes(record: Record, nodes: Nodes) -> Iterator[Theorem]:
         Assumption("a graph that does not change", "OMKL-SFG-R changes the graph" if changes else ""),
     )
     # Theorems 5 and 6 compare with the ridge fit in the features of the best kernel j. They allow any node with an edge
-    # to j. Here the node is j itself: the best of these nodes depends on the draws. A comparator in the features needs
-    # no eps and no C; |u|^2 replaces (1 + eps) C^2.
+    # to j. Here the node is j itself, because the best of these nodes depends on the draws. A comparator in the
+    # features needs no eps and no C: |u|^2 replaces (1 + eps) C^2.
     j = [int(record.best[-1].argmin())]
     start, parts = "sum_t eta_t (E_t L(f_hat) - L_j(u)) <= ", "[Lemma 10] + [Lemma 11] + [Lemma 7], of kernel j"
     corrected = (nodes.of_draw(record) + nodes.of_kernels(record) + record.of_descent)[:, j]
     if changes:
-        # Theorem 6, eq. (48). Its proof has >= for <= in (137), and uses Lemma 11 although the graph changes. beta is
-        # the least q of the run, or 1 / N if that is smaller; fkl's own beta varies.
+        # Theorem 6, eq. (48). Its proof has >= instead of <= in (137), and uses Lemma 11 although the graph changes.
+        # beta is the smallest q of the run, or 1 / N if that is smaller; the beta in fkl varies.
         sums = "2 ln N + |u|^2 / 2 + sum_t eta_t (xi + (eta_t / 2) (L^2 + N beta + 1) / beta - eta_t xi / 2)"
         N, eta, lipschitz = record.loss.shape[1], record.rates, record.descent.lipschitz
         beta = min(float(record.q.min()), 1 / N)
@@ -316,7 +316,7 @@ def _theorem(
     corrected: tuple[str, Array],
     *on_printed: Assumption,
 ) -> Theorem:
-    """A theorem from its name, claims, left and trivial left side, and each form's statement and right side."""
+    """A theorem from its name, claims, left side and trivial bound, and each form's statement and right side."""
     name, claims, left, trivial = what
     forms = (
         Form("printed", printed[0], EXPECTED, printed[1], (*record.on_printed, *on_printed)),
@@ -332,7 +332,7 @@ def per(a: Array, q: Array) -> Array:
 
 
 def of_bipartite_graph(method: OmklGf, after: Any, log_w: Array, eta: float, t: int) -> Selected:
-    """Eqs. (18), (19) and (21) in round t, given the round's graph; log w (N,) is that before the round."""
+    """Eqs. (18), (19) and (21) in round t, given the round's graph, and log w (N,) before the round."""
     pi, A = after.pi[0], after.A[0]
     u = (A * np.exp(log_w - log_w[A.any(axis=0)].max())).sum(axis=1)
     p = (1 - eta) * u / u.sum() + eta / len(u)
@@ -342,7 +342,7 @@ def of_bipartite_graph(method: OmklGf, after: Any, log_w: Array, eta: float, t: 
 
 
 def of_similarity_graph(method: Any, after: Any, log_w: Array, log_u: Array, eta: float, t: int) -> Selected:
-    """Eqs. (33), (36), (37) and (46) in round t; log w, log u (N,) are those before the round."""
+    """Eqs. (33), (36), (37) and (46) in round t, given log w and log u (N,) before the round."""
     A, D = (after.refined[0], after.good[0]) if isinstance(method, OmklSfgR) else (after.A, after.D)
     p = drawn = (1 - eta) * softmax(log_u) + eta * D / D.sum()
     if t >= method.exploring and method.settle != "never":
@@ -356,7 +356,7 @@ def of_similarity_graph(method: Any, after: Any, log_w: Array, log_u: Array, eta
 
 
 def record_of(method: Any, world: World) -> Record:
-    """Play one replicate, and keep what the theorems need of each round."""
+    """Run one replicate, and keep the values of each round that the theorems need."""
     rounds, N, lam = world.problem.rounds, world.dictionary.N, method.lam
     rates, descent = method.rates(slice(0, rounds)), DescentSums.of(rounds, N)
     of_kernels, of_nodes, last_A = [], [], np.eye(N)

@@ -16,29 +16,29 @@ from fkl.theory.base import SURELY, Assumption, Form, Theorem, derived, rounds_o
 
 PAPER = "Peifer and Ribeiro"
 LARGEST_DIFFERENCE = 1e-9
-"""Of alpha, relative to the largest, and of g, relative to g."""
+"""Largest difference in alpha, relative to the largest alpha, and in g, relative to g."""
 BERRY_ESSEEN = 0.4748
-"""The least constant c that is known (Shevtsova, 2011)."""
+"""The smallest known constant c (Shevtsova, 2011)."""
 SAME = 0.01
-"""Two agents' samples have different distributions if a test of all their features has a smaller p value."""
+"""Two agents' samples count as differently distributed if a test of all their features has a smaller p-value."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """What one replicate's theorems need, function by function. More than two classes have several.
+    """Values of one replicate for its theorems, function by function. More than two classes need several functions.
 
     Parameters
     ----------
     final : tuple of Solution
-        The server's.
+        Solutions of the server.
     local : tuple of Solution
-        The agents' own problems; empty for PC.
+        Solutions of the agents' own problems; empty for PC.
     together : tuple of Solution
-        The problem of all samples, if agents solve their own.
+        Solutions of the problem of all samples, if agents solve their own.
     sums : tuple of DualSum
-        The same.
+        Sums of the agents' dual functions, at the agents' lambda.
     sums_together : tuple of DualSum
-        The same at the lambda of the problem of all samples.
+        The same sums at the lambda of the problem of all samples.
     """
 
     final: tuple[Solution, ...]
@@ -49,20 +49,20 @@ class Record:
 
 
 def theorems(record: Record) -> Iterator[Theorem]:
-    """Duality, and what agents lose by solving their own problems if they do."""
+    """Duality, and the loss from agents that solve their own problems, if they do."""
     # Theorem 1: the problem and its dual have the same value if kernels have no point masses. The nodes of a quadrature
-    # are point masses, so a gap may remain for gamma > 0. On a run the dual value is compared with the cost of a
-    # function that meets all constraints, the one of eq. (8) times a number. Their ratio is 1 plus an upper bound of
-    # the gap.
+    # are point masses, so a gap may remain for gamma > 0. On a run, the dual value is compared with the cost of a
+    # function that meets all constraints: the function of eq. (8) times a number. Their ratio is 1 plus an upper bound
+    # of the gap.
     statement = "g(lambda*) <= cost of alpha* times the least number with which it meets all constraints"
     forms = derived(statement, np.array([[feasible_cost(one.problem, one.alpha) for one in record.final]]))
     yield Theorem(PAPER, "Theorem 1", "function", np.array([[one.value[0] for one in record.final]]), forms)
 
-    # Lemma 2: the dual functions of separate agents add up to that of all samples, up to their kernels' overlap. The
-    # lemma is about the quadratic part of g, and needs agents' functions with disjoint supports, eq. (51). Its xi is
-    # measured here, as the largest k(x_i, x_j; w) of samples of two agents that they send. The corrected form has the
-    # largest entry of Q_ij, also of these samples, and adds what the threshold sqrt(2 gamma) changes. With z_i =
-    # alpha_bar_i that is the integral of |sum_i min(z_i^2 / 2, gamma) - min((sum_i z_i)^2 / 2, gamma)|.
+    # Lemma 2: the dual functions of separate agents sum to that of all samples, up to their kernels' overlap. The lemma
+    # is about the quadratic part of g, and assumes agents' functions with disjoint supports, eq. (51). Its xi is
+    # measured here, as the largest k(x_i, x_j; w) over samples that two agents send. The corrected form has the largest
+    # entry of Q_ij, over the same samples, and adds the change by the threshold sqrt(2 gamma). With z_i = alpha_bar_i,
+    # the change is the integral of |sum_i min(z_i^2 / 2, gamma) - min((sum_i z_i)^2 / 2, gamma)|.
     if record.sums:
         left, printed, corrected, overlap, _ = np.array(record.sums).T
         shared = f"agents' supports overlap in {overlap.max():.3g} of all nodes" if overlap.max() > 0 else ""
@@ -79,7 +79,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
             yield fourth(record)
 
     # Lemma 3: if the server's function meets the constraints of all samples, its cost is that of all samples. Other
-    # functions are scaled until they meet them, which bounds how much the samples that agents do not send matter.
+    # functions are scaled until they meet the constraints, which bounds the effect of samples that agents do not send.
     if record.local:
         pairs = list(zip(record.final, record.together, strict=True))
         costs = [feasible_cost(together.problem, final.alpha) for final, together in pairs]
@@ -92,9 +92,9 @@ def theorems(record: Record) -> Iterator[Theorem]:
 
 
 def third(record: Record, disjoint: Assumption) -> Iterator[Theorem]:
-    """Theorem 3: the alpha of all samples is near the sum of separate agents' alphas."""
-    # The printed form puts alpha_bar for alpha, and its mu, the least eigenvalue of Q, is at most m / N^2. The
-    # corrected form needs no mu. A node takes (z^2 / 2 - gamma)_+ from g, where z = alpha_bar. That is convex, and
+    """Theorem 3: the alpha of all samples is close to the sum of separate agents' alphas."""
+    # The printed form has alpha_bar instead of alpha, and its mu, the smallest eigenvalue of Q, is at most m / N^2. The
+    # corrected form needs no mu. A node subtracts (z^2 / 2 - gamma)_+ from g, where z = alpha_bar. This is convex, and
     # above its tangent at z_C by at least (e(z) - e(z_C))^2 / 2, where e(z) is the part of z beyond sqrt(2 gamma). So
     # the integral of (e(z) - e(z_C))^2 is at most 2 (g(lambda_C) - g(lambda)), which Lemma 2 bounds at both lambdas.
     # The terms `unsolved` are the gaps of both solutions.
@@ -121,7 +121,7 @@ def third(record: Record, disjoint: Assumption) -> Iterator[Theorem]:
 
 
 def fourth(record: Record) -> Theorem:
-    """Theorem 4: agents that observe the same distribution have nearly the same alpha; where two differ the most."""
+    """Theorem 4: agents with the same distribution have nearly the same alpha; compared where two differ most."""
     sides, rich, least = [], True, 1.0
     for own in record.local:
         problem, alpha, weights = own.problem, own.alpha, own.problem.quadrature.weights
@@ -150,7 +150,7 @@ def fourth(record: Record) -> Theorem:
 
 
 def least_eigenvalue(solution: Solution, number: int) -> tuple[float, bool]:
-    """The mu of eq. (24) of one problem, at least what rounding leaves of the largest, and whether it is above that."""
+    """The mu of eq. (24) of one problem, at least the rounding error, and whether it is above the rounding error."""
     problem, active = solution.problem, solution.alpha[number] != 0
     k = kernel_values(problem.quadrature, problem.x[number, problem.present[number]])[:, active]
     values = np.linalg.eigvalsh((k * problem.quadrature.weights[active]) @ k.T) / len(k) ** 2
@@ -159,26 +159,26 @@ def least_eigenvalue(solution: Solution, number: int) -> tuple[float, bool]:
 
 
 def second(rich: bool) -> Assumption:
-    """Hypothesis 2."""
+    """Hypothesis 2, which holds if `rich`."""
     return Assumption("Hypothesis 2: the least eigenvalue mu of Q is above 0", "" if rich else "it is 0 up to rounding")
 
 
 def feasible_cost(problem: Dual, alpha: Array) -> float:
-    """Cost of alpha (1, M) times the least number, at least 1, with which it meets all constraints."""
+    """Cost of alpha (1, M), scaled by the least factor >= 1 with which it meets all constraints."""
     level = 1 - problem.eps
     least = float((level - problem.slack_of(alpha))[problem.present].min())
     return float(problem.cost(alpha * max(1.0, level / least))[0]) if least > 0 else np.inf
 
 
 class DualSum(NamedTuple):
-    """The dual function of all samples next to the sum of the agents' dual functions, at the same lambda.
+    """The dual function of all samples compared with the sum of the agents' dual functions, at the same lambda.
 
     Attributes
     ----------
     left, printed, corrected : float
         Sides of Lemma 2.
     overlap : float
-        Share of the nodes in the supports of several agents.
+        Share of nodes that are in the supports of several agents.
     off : float
         Difference between the left side and the integral of eq. (52), computed from kernel values, relative to g.
     """
@@ -191,7 +191,7 @@ class DualSum(NamedTuple):
 
     @classmethod
     def of(cls, problem: Dual, mu: Array, together: Dual) -> "DualSum":
-        """The sum for one function's problems, at the agents' lambda = N mu."""
+        """Compare one function's problems at the agents' lambda = N mu."""
         quadrature, gamma, weights = problem.quadrature, problem.gamma, problem.quadrature.weights
         whole = float(together.value(mu[problem.present][None] * together.N)[0])
         apart = whole - float(problem.value(mu * problem.N).sum())
@@ -216,13 +216,13 @@ class DualSum(NamedTuple):
 
 
 def kernel_values(quadrature: Any, x: Array) -> Array:
-    """k(x_n, s; w) at all nodes, (n, M), eq. (37)."""
+    """Kernel values k(x_n, s; w) at all nodes, (n, M), eq. (37)."""
     squared = np.stack([((quadrature.nodes - one) ** 2).sum(axis=1) for one in x]) if len(x) else np.empty((0, 1))
     return np.asarray(np.exp(-squared / (2 * quadrature.widths**2)))
 
 
 def record_of(algorithm: Any, world: World) -> Record:
-    """Play the round; agents' solutions and the server's are in the states of the last exchange."""
+    """Run the round; the solutions of agents and server are in the states of the last exchange."""
     states: list[Any] = []
 
     class Kept(type(algorithm)):  # type: ignore[misc]
@@ -250,7 +250,7 @@ def record_of(algorithm: Any, world: World) -> Record:
 
 
 def threshold(solution: Solution) -> float:
-    """Largest difference between a model's alpha and eq. (8), relative to the largest, except next to the threshold."""
+    """Largest difference between a model's alpha and eq. (8), relative to alpha, except close to the threshold."""
     problem, gamma = solution.problem, solution.problem.gamma
     here = problem.present[0] & (solution.lam[0] > 0)
     z = (solution.mu[0, here] * problem.y[0, here]) @ kernel_values(problem.quadrature, problem.x[0, here])
@@ -262,13 +262,13 @@ def threshold(solution: Solution) -> float:
 
 
 def identities(record: Record) -> Iterator[Identity]:
-    """Residuals of the server's model, and of the agents' dual functions."""
+    """Identities about the server's model, and about the agents' dual functions."""
     statement = "alpha = alpha_bar where |alpha_bar| > sqrt(2 gamma), else 0 (Proposition 1, eqs. 8 and 9)"
     off = max(threshold(one) for one in record.final)
     yield Identity("threshold", statement, off, 0.0, LARGEST_DIFFERENCE)
     if record.sums:
         statement = (
-            "g - sum_i g_i = -sum_(i < j) mu_i' Q_ij mu_j, plus what the threshold changes (eq. 52), as part of g"
+            "g - sum_i g_i = -sum_(i < j) mu_i' Q_ij mu_j, plus the change by the threshold (eq. 52), relative to g"
         )
         off = max(one.off for one in record.sums)
         yield Identity("sum of duals", statement, off, 0.0, LARGEST_DIFFERENCE)

@@ -18,7 +18,7 @@ PAPER = "Ghari and Shen, NeurIPS 2022"
 
 @dataclass(frozen=True)
 class Record:
-    """What one replicate's theorems need.
+    """Values of one replicate for its theorems.
 
     Parameters
     ----------
@@ -26,9 +26,9 @@ class Record:
     world : World
     weights, descent : WeightSums, DescentSums
     rate, rate_of_weights : float
-        The declared steps of theta, step_factor eta, and of the weights, eta_k.
+        The declared step sizes of theta, step_factor eta, and of the weights, eta_k.
     u, best : (1, N, P), (T, N)
-        Ridge fits in features, and their loss summed over clients.
+        Ridge fits in features, and their losses summed over clients.
     """
 
     method: PofMkl
@@ -48,7 +48,7 @@ class Record:
 
     @property
     def bounded(self) -> Assumption:
-        """(as2) for the weights."""
+        """Assumption (as2) for the weights."""
         largest = self.weights.largest
         return Assumption("(as2) losses in [0, 1]", f"losses reach {largest:.3g}" if largest > 1 else "")
 
@@ -63,17 +63,17 @@ class Record:
 
     @property
     def weights_part(self) -> Array:
-        """Part of the weights: ln N / eta_k + (eta_k / 8) sum_t (max_i L_ik - min_i L_ik)^2, (T, K)."""
+        """The weights' part of the bound: ln N / eta_k + (eta_k / 8) sum_t (max_i L_ik - min_i L_ik)^2, (T, K)."""
         return (np.log(self.world.dictionary.N) + self.weights.spread) / self.rate_of_weights
 
     @property
     def rounds_of_clients(self) -> Array:
-        """Rounds so far in which each client took part, (T, K)."""
+        """Number of rounds so far in which each client took part, (T, K)."""
         return np.cumsum(self.world.problem.present, axis=0)
 
     @property
     def printed_weights_part(self) -> Array:
-        """Part of the weights: ln N / eta_k + eta_k T / 2, (T, K)."""
+        """The weights' part of the printed bound: ln N / eta_k + eta_k T / 2, (T, K)."""
         N, eta_k = self.world.dictionary.N, self.rate_of_weights
         return np.log(N) / eta_k + eta_k * self.rounds_of_clients / 2
 
@@ -99,11 +99,11 @@ class Record:
 
 
 def theorems(record: Record) -> Iterator[Theorem]:
-    """The weights against the best kernel, and the descent against ridge fits u in the features of a kernel."""
+    """Bounds of the weights against the best kernel, and of the descent against ridge fits u in a kernel's features."""
     eta_k, weights, convex = record.rate_of_weights, record.weights, Assumption("convex loss")
     kind = EXPECTED if record.drawn else SURELY
-    # Theorem 1, eq. (13). The proof uses sum_i p_i L_i^2 <= 1. Hoeffding's lemma needs no bound on the losses, and
-    # gives 1/8 for 1/2.
+    # Theorem 1, eq. (13). The proof uses sum_i p_i L_i^2 <= 1. Hoeffding's lemma needs no bound of the losses, and
+    # gives 1/8 instead of 1/2.
     regret = "sum_t L(f_hat) - min_i sum_t L_i <= ln N / eta_k + "
     printed, corrected = "eta_k T / 2", "(eta_k / 8) sum_t (max_i L_i - min_i L_i)^2"
     forms = (
@@ -114,8 +114,8 @@ def theorems(record: Record) -> Iterator[Theorem]:
     yield Theorem(PAPER, "Theorem 1", "client", weights.regret / eta_k, forms, trivial, 0.5)
 
     # Lemma 3, eq. (23). Eq. (33) takes conditional expectations of a sum in which theta is random, and then adds them
-    # up like numbers. The inequality therefore holds only in expectation over the draws. The corrected form has each
-    # round's second moment for L^2 / p, and needs no Lipschitz constant.
+    # like constants. The inequality therefore holds only in expectation over the draws. The corrected form has each
+    # round's second moment instead of L^2 / p, and needs no Lipschitz constant.
     start = "sum_t sum_k (L_ik - L_ik(u)) <= K |u|^2 / (2 eta) + "
     printed, corrected = "(eta / 2) sum_t sum_k L^2 / p_ik", "(K eta / 2) E sum_t E_t |G_i|^2"
     of_descent = record.start + record.printed_drawn_part, record.start + record.drawn_part
@@ -126,10 +126,10 @@ def theorems(record: Record) -> Iterator[Theorem]:
     left, trivial = record.descent.loss / record.rate - record.best, record.at_zero.sum() - record.best[-1]
     yield Theorem(PAPER, "Lemma 3", "kernel", left, forms, trivial, 0.5)
 
-    # Theorem 2, eq. (14), against the best function, here in the features of one kernel. The printed form has C^2 for
-    # |u|^2, and a term eps L K T C for features that only approximate the kernel. Its C must be the sum of absolute
-    # values of alpha*, where the paper has the signed sum. A term lambda eps K T C^2 is missing. A comparator in the
-    # features needs neither term, no C and no probability, so both forms here use it.
+    # Theorem 2, eq. (14), against the best function, here in the features of one kernel. The printed form has C^2
+    # instead of |u|^2, and a term eps L K T C for features that only approximate the kernel. Its C must be the sum of
+    # absolute values of alpha*; the paper has the signed sum. A term lambda eps K T C^2 is missing. A comparator in the
+    # features needs neither term, nor C, nor a probability, so both forms here use it.
     i = [int(record.best[-1].argmin())]
     start = "sum_t sum_k (L(f_hat) - L_ik(u)) <= K |u|^2 / (2 eta) + "
     without, last = ", without its term in eps", " + sum_k [Theorem 1]"
@@ -146,7 +146,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
 
 
 def record_of(algorithm: Any, world: World) -> Record:
-    """Play one replicate, and add up what the theorems need."""
+    """Run one replicate, and add up the values that the theorems need."""
     rounds, clients, N = world.problem.rounds, world.problem.clients, world.dictionary.N
     rate = algorithm.step_factor * algorithm.rate(rounds)
     eta_k = rounds**-0.5 if algorithm.eta_k is None else algorithm.eta_k

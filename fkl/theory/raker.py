@@ -1,6 +1,6 @@
 """Raker: Shen, Chen and Giannakis, JMLR 20 (2019), Lemma 1 and Theorem 1. Their text was not available.
 
-The bounds here are derived anew, and weighted by eta_t, because eta_t = eta / sqrt(t) falls in fkl's Raker.
+The bounds are derived here, and weighted by eta_t, because eta_t = eta / sqrt(t) falls in fkl's Raker.
 """
 
 from collections.abc import Iterator
@@ -21,13 +21,13 @@ UNKNOWN = Assumption("the paper's own constants", unknown=True)
 
 @dataclass(frozen=True)
 class Record:
-    """What one replicate's theorems need; all sums are weighted by eta_t.
+    """Values of one replicate for its theorems; all sums are weighted by eta_t.
 
     Parameters
     ----------
     weights, descent : WeightSums, DescentSums
     u, best : (1, N, P), (T, N)
-        Ridge fits in features, and their loss.
+        Ridge fits in features, and their losses.
     at_zero : float
         sum_t eta_t l(0, y).
     """
@@ -45,12 +45,12 @@ class Record:
 
     @property
     def weights_part(self) -> Array:
-        """Part of the weights: ln N + (1/8) sum_t eta_t^2 (max_i L_i - min_i L_i)^2, (T, 1)."""
+        """The weights' part of the bound: ln N + (1/8) sum_t eta_t^2 (max_i L_i - min_i L_i)^2, (T, 1)."""
         return np.log(self.descent.loss.shape[1]) + self.weights.spread
 
 
 def theorems(record: Record) -> Iterator[Theorem]:
-    """Both, against ridge fits u in the features of a kernel: of the descent, and of the mixture."""
+    """Bounds of the descent and of the mixture, against ridge fits u in a kernel's features."""
     left, trivial = record.descent.loss - record.best, record.at_zero - record.best[-1]
     statement = "sum_t eta_t (L_i - L_i(u)) <= |u|^2 / 2 + (1/2) sum_t eta_t^2 |g_i|^2"
     of_kernels = derived(statement, record.descent_part, (UNKNOWN,))
@@ -64,7 +64,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
 
 
 def record_of(algorithm: Any, world: World) -> Record:
-    """Play one replicate, and add up what the theorems need."""
+    """Run one replicate, and add up the values that the theorems need."""
     problem, rounds, N, lam = world.problem, world.problem.rounds, world.dictionary.N, algorithm.lam
     rates = algorithm.rates(slice(0, rounds))
     weights, descent = WeightSums.of(rounds, 1, N), DescentSums.of(rounds, N)

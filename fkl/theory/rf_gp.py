@@ -14,7 +14,7 @@ from fkl.theory.base import Assumption, Theorem, derived, log_mean_exp, rounds_o
 
 @dataclass(frozen=True)
 class Record:
-    """What one replicate's theorem needs.
+    """Values of one replicate for its theorem.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ class Record:
     mixture, best : (T, K)
         sum_t -ln sum_i w_i N(y; mu_i, v_i), and min_i sum_t -ln N(y; mu_i, v_i).
     N : int
-        Kernels.
+        Number of kernels.
     """
 
     method: Any
@@ -34,12 +34,12 @@ class Record:
 def theorems(record: Record) -> Iterator[Theorem]:
     """The mixture's logarithmic loss exceeds that of the best kernel by at most ln N, whatever the kernels predict.
 
-    The loss is that of the mixture's own density, as in the column `log_score_mixture`. The column `log_score` is that
+    The loss is that of the mixture density, as in the column `log_score_mixture`. The column `log_score` has the loss
     of a normal density with the mixture's mean and variance, for which this does not hold.
     """
     personal, M = record.method.personal, record.method.M
     assumptions = (
-        Assumption("clients weigh kernels by their own densities", "" if personal else "algo.personal=false"),
+        Assumption("clients weight kernels by their own densities", "" if personal else "algo.personal=false"),
         Assumption("no kernel is dropped", "" if M is None else f"algo.M={M}"),
     )
     statement = "sum_t -ln sum_i w_i N(y; mu_i, v_i) <= min_i sum_t -ln N(y; mu_i, v_i) + ln N"
@@ -49,7 +49,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
 
 
 def record_of(algorithm: Any, world: World) -> Record:
-    """Play one replicate, and compute every kernel's density from what the server knew before the round."""
+    """Run one replicate, and compute every kernel's density from the server's state before the round."""
     problem, bank = world.problem, world.bank
     mixture = np.zeros((problem.rounds, problem.clients))
     best, kernels = mixture.copy(), np.zeros((problem.clients, world.dictionary.N))
@@ -70,5 +70,5 @@ def record_of(algorithm: Any, world: World) -> Record:
 
 
 def _on_the_wire(world: World, values: Array) -> Array:
-    """Values as clients receive them, in the wire's precision."""
+    """The values as clients receive them, in the wire's precision."""
     return values.astype(world.precision).astype(np.float64)

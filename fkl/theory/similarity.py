@@ -1,4 +1,4 @@
-"""OMKL-SFG's graph: Lemmas 3 and 4 of Ghari and Shen (2023), on divergences of kernels and of functions."""
+"""OMKL-SFG's graph: Lemmas 3 and 4 of Ghari and Shen (2023), about divergences of kernels and of functions."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -17,28 +17,28 @@ from fkl.theory.graph_omkl import PAPER
 MOST_SAMPLES = 3000
 """Largest number of samples for which every kernel's ridge regression is computed."""
 POINTS = 256
-"""Points of the unit ball over which squared differences of functions are averaged."""
+"""Number of points of the unit ball over which squared differences of functions are averaged."""
 
 
 def theorems(method: Any, world: World) -> Iterator[Theorem]:
-    """Both lemmas for all pairs of kernels. Their kernels are exact, so nothing depends on random features."""
+    """Both lemmas, for all pairs of kernels. They are about exact kernels, so random features do not matter."""
     dictionary, x, y = world.dictionary, world.problem.x[:, 0].astype(np.float64), world.problem.y[:, 0]
     (T, d), pairs = x.shape, np.triu_indices(dictionary.N, 1)
     inner = log_inner_products(dictionary.families, dictionary.scales, d)
     own = np.diag(inner)
     largest = np.maximum(own[:, None], own)
-    # of the divergence, eq. (27), without a number that a float64 cannot hold
+    # logarithm of the divergence, eq. (27), without numbers that a float64 cannot hold
     rest = np.exp(own[:, None] - largest) + np.exp(own - largest) - 2 * np.exp(inner - largest)
     divergence = (largest + np.log(np.maximum(rest, np.finfo(np.float64).tiny)))[pairs]
 
-    # Lemma 3: the divergence exists. (28) and (29) bound it.
+    # Lemma 3: the divergence exists, because (28) and (29) bound it
     integrals = log_integrals(dictionary, d)
     left = np.exp(divergence - np.logaddexp(integrals[:, None], integrals)[pairs])[None]
     statement = "Delta_S(k_i, k_j) / (int k_i + int k_j) <= 1, from eqs. (28) and (29)"
     yield Theorem(PAPER, "Lemma 3", "pair of kernels", left, (Form("printed", statement, SURELY, np.ones((1, 1))),))
 
-    # Lemma 4, eq. (30). |f_i - f_j|^2 <= 2 |f_i|^2 + 2 |f_j|^2 <= 4 C_m T anywhere, because kernels are at most 1: the
-    # printed bound is never below that. The corrected form has |alpha_i - alpha_j|^2 where eq. (104) has 2 C_m.
+    # Lemma 4, eq. (30). |f_i - f_j|^2 <= 2 |f_i|^2 + 2 |f_j|^2 <= 4 C_m T everywhere, because kernels are at most 1:
+    # the printed bound is never lower. The corrected form has |alpha_i - alpha_j|^2 instead of 2 C_m in eq. (104).
     if T > MOST_SAMPLES:
         return
     f, alpha = ridge_fits(dictionary, x, y, method.lam, points_of_ball(d, POINTS))
@@ -74,14 +74,14 @@ def log_ball(dimension: int) -> float:
 
 
 def points_of_ball(dimension: int, count: int) -> Array:
-    """Points that are uniform in the unit ball, (count, d), the same in every call."""
+    """Uniformly drawn points of the unit ball, (count, d), the same in every call."""
     random = np.random.default_rng(0)
     along = random.standard_normal((count, dimension))
     return along / np.linalg.norm(along, axis=1, keepdims=True) * random.random((count, 1)) ** (1 / dimension)
 
 
 def ridge_fits(dictionary: Dictionary, x: Array, y: Array, lam: float, points: Array) -> tuple[Array, Array]:
-    """Each kernel's minimiser of eq. (1) at some points (N, n), and its coefficients (N, T)."""
+    """Each kernel's minimiser of eq. (1): its values at some points, (N, n), and its coefficients, (N, T)."""
     f, alpha = np.empty((dictionary.N, len(points))), np.empty((dictionary.N, len(y)))
     for i in range(dictionary.N):
         ridge = dictionary.gram(i, x, x)

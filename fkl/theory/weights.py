@@ -1,4 +1,4 @@
-"""Exponential weights: the sums over rounds from which their bounds follow."""
+"""Exponential weights: sums over rounds from which their bounds are computed."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ from fkl.basics.arrays import Array
 
 @dataclass
 class WeightSums:
-    """Sums by round of a forecaster with w_{i,t+1} proportional to w_{i,t} exp(-rate_t L_{i,t}), w_1 uniform.
+    """Sums so far for a forecaster with w_{i,t+1} proportional to w_{i,t} exp(-rate_t L_{i,t}), w_1 uniform.
 
-    All are multiplied by rate_t, so a constant rate divides them again.
+    Losses are multiplied by rate_t, so sums with a constant rate can be divided by it.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class WeightSums:
 
     @classmethod
     def of(cls, rounds: int, clients: int, kernels: int) -> "WeightSums":
-        """No round yet."""
+        """Sums before the first round."""
         none = np.zeros((rounds, clients))
         return cls(none, none.copy(), np.zeros((clients, kernels)), none.copy())
 

@@ -1,4 +1,4 @@
-"""The channel, through which all data leaves a party; the ledger that counts it; and the inboxes of agents."""
+"""The channel through which all data leave a party, the ledger that counts them, and the inboxes of agents."""
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
@@ -20,10 +20,10 @@ from fkl.wire.payloads import OnLinks, Size, kinds, on_links, received_message, 
 Direction = Literal["uplink", "downlink", "broadcast", "link", "lost"]
 WITH_A_SERVER: tuple[Direction, ...] = ("uplink", "downlink")
 BETWEEN_PEERS: tuple[Direction, ...] = ("broadcast", "link")
-"""One broadcast is one message on the link to each neighbour; lost messages count too."""
+"""Directions of agents on a graph: a broadcast is one message on each link of its sender; lost messages count too."""
 BETWEEN_PARTIES: tuple[Direction, ...] = ("link",)
 ON_WIRES: tuple[Direction, ...] = ("uplink", "downlink", "link")
-"""Directions that take simulated time, each message once."""
+"""Directions whose messages take simulated time, each message once."""
 
 
 @dataclass
@@ -46,7 +46,7 @@ UNITS = ("messages", "scalars", "bytes")
 
 
 class Ledger:
-    """Counts of everything that passed a `Channel`, in messages, scalars and bytes.
+    """Counts of all data that passed through a `Channel`, in messages, scalars and bytes.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Ledger:
         self.kinds: dict[tuple[Direction, str], int] = {}
 
     def of_clients(self, some: slice) -> "Ledger":
-        """The ledger for some of the clients; what they enter is in both."""
+        """The ledger for some of the clients; entries into it are also in this one."""
         part = copy(self)
         part.tallies = {name: Tally(tally.by_round, tally.by_client[:, some]) for name, tally in self.tallies.items()}
         part.shape = self.shape[0], next(iter(part.tallies.values())).by_client.shape[1]
@@ -89,7 +89,7 @@ class Ledger:
         size: NDArray[np.int64],
         timed: bool = True,
     ) -> None:
-        """Book one kind of message of round t.
+        """Record one kind of message of round t.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Ledger:
         messages, scalars, size : (R, K) int, messages also bool
             Counts of each client that sends, or that receives a downlink; size in bytes.
         timed : bool
-            Whether to add the cost model's seconds for it.
+            Whether to add the cost model's seconds for these messages.
         """
         counts = np.empty((*self.shape, len(UNITS)), np.int64)
         counts[..., 0], counts[..., 1], counts[..., 2] = messages, scalars, size
@@ -119,18 +119,18 @@ Message = TypeVar("Message")
 
 @dataclass(frozen=True)
 class Delivery:
-    """What became of a message that agents sent to their neighbours.
+    """The fate of a message that agents sent to their neighbours.
 
     Parameters
     ----------
     sends : (R, K) bool
-        Who sent it.
+        Agents that sent it.
     apart : bool
         Whether each link has its own message.
     passing : (R, links) bool, or None
-        Links on which it went; None where all links are up.
+        Links on which it was sent; None if all links are up.
     lost : (R, links) bool, or None
-        Links on which it was lost; None where no message is lost.
+        Links on which it was lost; None if no message can be lost.
     """
 
     sends: NDArray[np.bool_]
@@ -140,26 +140,26 @@ class Delivery:
 
 
 class Channel:
-    """Passes messages between clients and server, or between agents, books them, and enforces the uplink budget.
+    """Passes messages between clients and server, or between agents, records them, and enforces the uplink budget.
 
-    Algorithms run R replicates at once, so a payload is an array (or arrays) of all replicates; its form on a wire
-    follows from the payload. Only the round loop calls `open_round`.
+    Algorithms run R replicates at once, so a payload has the arrays of all replicates; its form on a wire follows from
+    its class. Only the round loop calls `open_round`.
 
     Parameters
     ----------
     network : Network
     ledger : Ledger
     precision : dtype
-        Of one scalar on the wire.
+        Precision of a scalar on the wire.
     algorithm : str
-        Name in the error about an exceeded budget.
+        Name of the method in the error about an exceeded budget.
     streams : Streams
         Random numbers that decide which messages are lost.
     links : Links or None
-        Links that are up; None if all always are.
+        Model of the links' failures; None if all links are always up.
     times : Times or None
-        Times of clients, or of agents on a graph, the same in all replicates that run together; None without times, or
-        if only the ledger's cost model is used.
+        Computation and network times of clients or agents, the same in all replicates that run together; None if there
+        are none, or if only the ledger's cost model is used.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class Channel:
         self._travelled = {"downlink": self._nothing_sent(), "uplink": self._nothing_sent()}
 
     def open_round(self, t: int, present: NDArray[np.bool_]) -> None:
-        """Begin round t with the clients that are present, a (K,) mask."""
+        """Begin round t; `present` (K,) says which clients take part."""
         self._t, self._present = t, present.astype(np.int64)
         self._sent = self._nothing_sent()
 
@@ -190,23 +190,23 @@ class Channel:
         return np.zeros(self.ledger.shape, np.int64)
 
     def down(self, message: Message) -> Message:
-        """Server to every present client: every payload of a message, one kind after another.
+        """Pass a message from the server to every present client, and record its payloads kind by kind.
 
         Returns
         -------
-        The message as it arrives: its scalars are at most as wide as the wire's.
+        The message as it arrives: its scalars have at most the wire's precision.
 
         Raises
         ------
         TypeError
-            For a message with anything except payloads.
+            For a message with a field that is not a payload.
         fkl.basics.errors.BrokenPromiseError
-            For a payload with another shape or type than both ends know.
+            For a payload whose shape or type differs from the one that both ends know.
         """
         return self._pass_and_book("downlink", message)
 
     def up(self, message: Message) -> Message:
-        """Every present client to the server; as `down`.
+        """Pass the messages of every present client to the server, as in `down`.
 
         Raises
         ------
@@ -222,18 +222,18 @@ class Channel:
         return message
 
     def receive(self, message: Message, links: int = 0, of_clients: bool = False) -> Message:
-        """A message as it arrives, with the right axes for each kind of payload."""
+        """A message as it arrives, after a check of the axes of each payload."""
         R, K = self.ledger.shape
         passed: Message = received_message(message, {"R": R, "K": K, "L": links}, self.width, of_clients)
         return passed
 
     def book(self, direction: Direction, kind: str, size: Size) -> None:
-        """Record one kind of message to or from every present client, of this `size`, (R, K) or (R, 1).
+        """Record one kind of message to or from every present client, with this `size`, (R, K) or (R, 1).
 
         Raises
         ------
         fkl.basics.errors.FklError
-            As `up`.
+            As in `up`.
         """
         scalars, size_in_bytes = (count * self._present for count in size)
         if direction == "uplink":
@@ -244,12 +244,12 @@ class Channel:
             self._travelled[direction] = self._travelled[direction] + size_in_bytes
 
     def answered(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Each client's share (K,) in the mean over the answers that arrived in time, at the end of an exchange.
+        """Each client's share (K,) in the mean over answers that arrived in time; called at the end of an exchange.
 
         Raises
         ------
         fkl.basics.errors.FklError
-            If the shares of replicates that run together differ; `fkl run` runs such replicates one at a time.
+            If the shares differ between replicates that run together; `fkl run` runs such replicates one at a time.
         """
         if self.times is None:
             return share
@@ -259,7 +259,7 @@ class Channel:
         self.ledger.seconds[self._t] += self.times.waited(answer, present)
         in_time = present & (answer <= self.times.deadline)
         if (in_time != in_time[0]).any():
-            raise FklError("network.deadline_s: replicates whose messages differ in length run one at a time")
+            raise FklError("network.deadline_s: replicates differ in message lengths; run one at a time: chunk=1")
         heard = in_time[0]
         return share if heard.sum() == present.sum() else heard / max(int(heard.sum()), 1)
 
@@ -281,16 +281,16 @@ class Channel:
     def send_to_neighbours(
         self, message: Message, sends: NDArray[np.bool_], topology: Topology, awake: Awake | None = None
     ) -> tuple[Message, NDArray[np.bool_]]:
-        """Agents to all their neighbours: every payload of a message, one kind after another.
+        """Pass a message from agents to all their neighbours, and record its payloads kind by kind.
 
-        A message that is the same for all neighbours is one broadcast, unless all links of its sender are down.
-        Different messages on the links are as many broadcasts as links. No message is on a link that is down.
+        A message that is the same for all neighbours counts as one broadcast, unless all links of its sender are down.
+        A different message on each link counts as one broadcast per link. No message is sent on a link that is down.
 
         Parameters
         ----------
         message : dataclass of payloads
         sends : (R, K) bool
-            Agents that send it; other agents do not learn which agents do not send.
+            Agents that send it; their neighbours do not learn which agents do not send.
         topology : Topology
         awake : Awake or None
 
@@ -299,14 +299,14 @@ class Channel:
         Message
             As in `down`.
         (R, K) or (R, links) bool
-            Whether an agent's message arrived everywhere; if links differ, whether it arrived on each link.
+            Whether each agent's message arrived at all neighbours, or on each link if links differ.
 
         Raises
         ------
         fkl.basics.errors.FklError
             When an agent has sent more scalars in this round than `Network.uplink_budget`.
         fkl.basics.errors.BrokenPromiseError
-            As `up`, and for `sends` of another shape or type.
+            As in `down`, and if `sends` has another shape or type.
         """
         told = np.shape(sends), getattr(sends, "dtype", type(sends).__name__)
         if told != (self.ledger.shape, np.bool_):
@@ -321,7 +321,7 @@ class Channel:
     def deliver(
         self, message: Any, sends: NDArray[np.bool_], topology: Topology, awake: Awake | None
     ) -> tuple[NDArray[np.bool_], "Delivery"]:
-        """Where a message of agents arrives, as `send_to_neighbours` returns it, and what became of it."""
+        """Where a message of agents arrives, as `send_to_neighbours` returns it, and the delivery for the ledger."""
         apart, loss = on_links(message), self.network.loss
         if not apart and awake is None and loss == 0:
             return sends, Delivery(sends, apart)
@@ -334,7 +334,7 @@ class Channel:
         return arrived, Delivery(sends, apart, passing, lost)
 
     def book_to_neighbours(self, topology: Topology, delivery: "Delivery", sizes: Sequence[tuple[str, Size]]) -> None:
-        """Record messages of these sizes, (R, K) or (R, 1) for each kind, with this delivery.
+        """Record messages of these sizes, (R, K) or (R, 1) for each kind, that were delivered like this.
 
         Raises
         ------
@@ -374,17 +374,17 @@ class Channel:
         Parameters
         ----------
         timed : bool
-            Whether the cost model adds the slowest party's messages one after another; otherwise `took` adds the time.
+            Whether to add the time that the cost model gives the slowest party; otherwise `took` adds the time.
         """
         self._charge(scalars)
         self.ledger.enter(self._t, "link", kind, messages, scalars, size, timed)
 
     def took(self, seconds: float) -> None:
-        """Add simulated seconds of the protocol's own critical path to all replicates of this round."""
+        """Add the simulated seconds of the protocol's critical path to this round, for all replicates."""
         self.ledger.seconds[self._t] += seconds
 
     def _charge(self, scalars: NDArray[np.int64]) -> None:
-        """Subtract scalars (R, K) from the budgets of a round."""
+        """Charge scalars (R, K) to the clients' budgets for this round."""
         self._sent = self._sent + scalars
         budget = self.network.uplink_budget
         if budget is not None and self._sent.max() > budget:
@@ -396,7 +396,7 @@ class Channel:
 
 @dataclass(frozen=True)
 class Inbox:
-    """Each agent's copy of its neighbours' messages, by kind: the last message, or the sum of all sent changes.
+    """Each agent's copies of its neighbours' messages, by kind: the last message, or the sum of all changes sent.
 
     Parameters
     ----------
@@ -404,9 +404,9 @@ class Inbox:
         The agents' knowledge of the graph. If no message is lost, it is the graph itself for all agents at once,
         because all neighbours of an agent then hold the same copy.
     held : mapping of str to array
-        For each kind (R, links, ...), a copy for each link; or (R, K, ...), a copy for each agent. Only this changes.
+        For each kind, (R, links, ...) with a copy for each link, or (R, K, ...) with a copy per agent. Only it changes.
     awake : Awake or None
-        Links that are up in this iteration; None if all always are.
+        Links that are up in this iteration; None if all links always are.
     """
 
     graph: Neighbours | Topology
@@ -415,7 +415,7 @@ class Inbox:
 
     @classmethod
     def before(cls, graph: Neighbours | Topology, known: Any) -> "Inbox":
-        """The inbox before the first round, when agents hold the same message of `SameForAll` for every neighbour."""
+        """The inbox before the first round, with the same `SameForAll` message for every neighbour of every agent."""
         shared: dict[str, Any] = {kind: payload for kind, (payload,) in kinds(known)}
         return cls(graph, {kind: np.repeat(shared[kind].values[:, None], graph.copies, axis=1) for kind in shared})
 
@@ -434,14 +434,14 @@ class Inbox:
         return self.graph.listeners if self.awake is None else self.awake.listeners
 
     def heard(self, kind: str) -> Array:
-        """As `sum`, over neighbours whose links are up in this iteration."""
+        """As `sum`, but only over neighbours whose links are up in this iteration."""
         if self.awake is None:
             return self.sum(kind)
         held = self.held[kind]
         return self._summed(namespace(held).where(with_axes_of(held, self.awake.up), held, 0.0))
 
     def mix(self, kind: str, own: Array) -> Array:
-        """Average by Metropolis weights of agents' own arrays, own (R, K, ...), and their copies of neighbours."""
+        """Average agents' own arrays, own (R, K, ...), and their copies of neighbours' with Metropolis weights."""
         mixed: Array = self.graph.mix(_with_one_axis(self.held[kind]), _with_one_axis(own), self.awake)  # type: ignore[arg-type]
         return mixed.reshape(own.shape)
 
@@ -456,7 +456,7 @@ class Inbox:
         return own[:, self.graph.receiver]
 
     def after(self, message: Any, arrived: NDArray[np.bool_], keep: Callable[[Array, Array], Array]) -> "Inbox":
-        """The inbox after the messages that arrived, (R, links) or (R, K); other copies do not change.
+        """The inbox after a message, with `arrived` (R, links) or (R, K); copies without a new message do not change.
 
         The method decides which copy to store: `fkl.contract.graph.Decentralized.keep`.
         """
@@ -468,5 +468,5 @@ class Inbox:
 
 
 def _with_one_axis(held: Array) -> Array:
-    """The same array with one axis for all entries of an agent, (R, K, P), for sums and averages on graphs."""
+    """The array with one axis for all entries of an agent, (R, K, P), for sums and averages on graphs."""
     return held if held.ndim == 3 else held.reshape(*held.shape[:2], prod(held.shape[2:]))

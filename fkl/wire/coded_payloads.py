@@ -1,4 +1,4 @@
-"""Payloads with which network conditions replace a method's own: few bits, residues, bytes of a protocol."""
+"""Payloads that conditions put in for a method's payloads: few bits, residues, bytes of a protocol."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ from fkl.wire.payloads import (
 
 
 class Coded(Summable):
-    """Every client's array in another form; it may be a change to add to the sum of earlier messages."""
+    """Every client's array in a coded form; it may be a change to add to the sum of earlier messages."""
 
     def tile_sums(self: Any, share: Array) -> tuple[Array]:
-        """Weighted sums over each tile of clients separately, (tiles, R, ...)."""
+        """Weighted sums over the clients of each tile, (tiles, R, ...)."""
         return PerClient(self.values).tile_sums(share)
 
     def added_to(self: Any, held: Array) -> Array:
-        """New copy at a receiver with the old copy (R, K, ...): the message, or the sum of both."""
+        """A receiver's new copy, given its old copy (R, K, ...): the message, or the sum of both."""
         sent: Array = held + self.values if self.adds else self.values
         return sent
 
@@ -46,13 +46,13 @@ class Quantised(Coded):
     Parameters
     ----------
     codes : (R, K, ..., P) int16
-        Integers from -(2^(bits - 1) - 1) to 2^(bits - 1) - 1; with one bit -1 and 1.
+        Integers from -(2^(bits - 1) - 1) to 2^(bits - 1) - 1; with one bit, -1 or 1.
     unit : (R, K, ..., 1)
-        Value of 1 in each vector; in full precision.
+        Value of code 1 in each vector, in full precision.
     bits : int
         From 1 to 16.
     chosen : (R, K, n) bool, or None
-        As in `PerClient`; a vector without chosen entries has unit 0, which does not travel either.
+        As in `PerClient`; a vector without chosen entries has unit 0, and the unit is not sent either.
     adds : bool
         Whether it is a change to add to the sum of earlier messages.
     """
@@ -69,7 +69,7 @@ class Quantised(Coded):
     def nearest(
         cls, values: Array, bits: int, chosen: NDArray[np.bool_] | None = None, adds: bool = False
     ) -> "Quantised":
-        """Nearest of 2^bits - 1 even steps from -max |values| to max |values| of each vector, including 0."""
+        """Round to the nearest of 2^bits - 1 even steps from -max |values| to max |values| of each vector."""
         unit, steps = _in_steps(values, bits)
         return cls(namespace(steps).rint(steps).astype(np.int16), unit, bits, chosen, adds)
 
@@ -77,7 +77,7 @@ class Quantised(Coded):
     def stochastic(
         cls, values: Array, bits: int, uniform: Array, chosen: NDArray[np.bool_] | None = None, adds: bool = False
     ) -> "Quantised":
-        """The step below or above, chosen by `uniform` in [0, 1), with probabilities that make it unbiased."""
+        """Round to the step below or above, chosen by `uniform` in [0, 1) without bias."""
         unit, steps = _in_steps(values, bits)
         below = namespace(steps).floor(steps)
         codes = below + (uniform >= 1 - (steps - below))  # floor(steps + uniform) may round up too far
@@ -89,20 +89,20 @@ class Quantised(Coded):
         return self.unit * self.codes
 
     def sent_mask(self) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Codes (R, K, scalars) and units (R, K, vectors) that travel."""
+        """Masks of the codes (R, K, scalars) and units (R, K, vectors) that are sent."""
         R, K, *rest = self.codes.shape
         chosen = np.ones((R, K, 1), np.bool_) if self.chosen is None else self.chosen
         every = namespace(chosen).broadcast_to(with_axes_of(self.codes, chosen), self.codes.shape)
         return every.reshape(R, K, prod(rest)), every.any(axis=-1).reshape(R, K, prod(rest[:-1]))
 
     def wire_size(self, width: int) -> Size:
-        """Each vector's scale, each code's bits in whole bytes, and a mask as `PerClient`'s."""
+        """Size of the vectors' units, of the codes' bits in whole bytes, and of a mask as in `PerClient`."""
         codes, units = (part.sum(axis=2) for part in self.sent_mask())
         mask = 0 if self.chosen is None or self.chosen.shape[2] == 1 else -(-self.chosen.shape[2] // 8) * (codes > 0)
         return Size(codes + units, -(-codes * self.bits // 8) + units * width + mask)
 
     def packed(self, k: int, width: int) -> Part:
-        """Client k's units; the bits are the mask of chosen entries, and codes shifted to integers from 0."""
+        """Client k's units as scalars; its bits are the mask of chosen entries, and the codes as integers from 0."""
         codes, unit = self.codes[0, k], self.unit[0, k]
         sent, scales = (part[0, k] for part in self.sent_mask())
         body = unit.reshape(-1)[scales].astype(f"f{width}").tobytes()
@@ -114,7 +114,7 @@ class Quantised(Coded):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Quantised":
-        """One payload from the parts of several clients; codes and units that have not travelled are 0."""
+        """One payload from the parts of several clients; codes and units that were not sent are 0."""
         every_code, every_unit, travelled = [], [], []
         for part in parts:
             (shape, dtype, each, masked, _), raw = part.known, np.frombuffer(part.bits, np.uint8)
@@ -142,7 +142,7 @@ class Sparse(Coded):
     Parameters
     ----------
     values : (R, K, ...)
-        0 in entries that are not kept.
+        Zero in entries that are not kept.
     kept : (R, K, ...) bool
     adds : bool
         As in `Quantised`.
@@ -156,7 +156,7 @@ class Sparse(Coded):
 
     @property
     def chosen(self) -> NDArray[np.bool_]:
-        """The entries that travel, as in `PerClient`."""
+        """The entries that are sent, as in `PerClient`."""
         return self.kept
 
     def wire_size(self, width: int) -> Size:
@@ -166,7 +166,7 @@ class Sparse(Coded):
         return Size(scalars, scalars * width + -(-position_bits(scalars, prod(rest)) // 8))
 
     def packed(self, k: int, width: int) -> Part:
-        """Client k's values in the order of their positions, and a mask of the positions, or their numbers."""
+        """Client k's values in the order of their positions, and the positions as a mask or as numbers."""
         values, kept = self.values[0, k], self.kept[0, k].reshape(-1)
         body = values.reshape(-1)[kept].astype(f"f{width}").tobytes()
         by_mask, each = _by_mask(int(kept.sum()), len(kept))
@@ -198,14 +198,14 @@ class OneCodeForAll(Payload):
 
     Parameters
     ----------
-    code : Quantised or Few
+    code : Quantised or Sparse
         Code of one sender, K = 1.
     """
 
     one_for_all = True
 
     def as_received(self, axes: Axes, width: int) -> "OneCodeForAll":
-        """As it arrives, with checked axes and numbers at most as wide as the wire's."""
+        """The payload as it arrives, after a check of its axes."""
         code = self.code.as_received({**axes, "K": 1}, width)
         return self if code is self.code else OneCodeForAll(code)
 
@@ -213,7 +213,7 @@ class OneCodeForAll(Payload):
 
     @property
     def values(self) -> Array:
-        """Its decoded values, (R, ...)."""
+        """The decoded values, (R, ...)."""
         return self.code.values[:, 0]
 
     def wire_size(self, width: int) -> Size:
@@ -221,7 +221,7 @@ class OneCodeForAll(Payload):
         return self.code.wire_size(width)
 
     def packed(self, k: int, width: int) -> Part:
-        """The code as bytes, the same for every client."""
+        """The code as bytes; it is the same for every client."""
         part = self.code.packed(0, width)
         return part._replace(kind=OneCodeForAll, known=(part.kind, part.known))
 
@@ -252,12 +252,12 @@ class Residues(Payload):
     bits: int
 
     def wire_size(self, width: int) -> Size:
-        """`bits` bits for each number, in whole bytes."""
+        """Size of numbers with `bits` bits each, in whole bytes."""
         R, count = len(self.values), prod(self.values.shape[2:])
         return Size(np.full((R, 1), count), np.full((R, 1), -(-count * self.bits // 8)))
 
     def packed(self, k: int, width: int) -> Part:
-        """Client k's part, of the only replicate, as bytes."""
+        """Client k's part as bytes; there is only one replicate."""
         own = self.values[0, k]
         return Part(Residues, (own.shape, self.bits), b"", to_bits(own.ravel(), self.bits))
 
@@ -276,11 +276,11 @@ class Padding(Payload):
     ----------
     replicates : int
     size : int
-        Bytes; they count as scalars of the same total size.
+        Number of bytes; they count as scalars of the same total size.
     """
 
     def as_received(self, axes: Axes, width: int) -> "Padding":
-        """As it arrives, with checked axes and numbers at most as wide as the wire's."""
+        """The payload as it arrives, after a check of its axes."""
         require_leading((self.replicates,), "R", axes, "Padding")
         return self
 
@@ -293,7 +293,7 @@ class Padding(Payload):
         return Size(-(-size // width), size)
 
     def packed(self, k: int, width: int) -> Part:
-        """Client k's part, of the only replicate, as bytes."""
+        """Client k's part as bytes; there is only one replicate."""
         return Part(Padding, (), bytes(self.size))
 
     @classmethod
@@ -303,17 +303,17 @@ class Padding(Payload):
 
 
 def position_bits(kept: Counts, size: int) -> Counts:
-    """Bits for the positions of kept entries: a mask, or a number of ceil(log2 size) bits for each."""
+    """Number of bits for the positions of kept entries: a mask, or ceil(log2 size) bits for each, if that is less."""
     return namespace(kept).minimum(size * (kept > 0), kept * (size - 1).bit_length())
 
 
 def _by_mask(kept: int, size: int) -> tuple[bool, int]:
-    """Whether a mask is shorter than numbers for the kept entries, and the bits of a number; both ends know this."""
+    """Whether a mask is shorter than the numbers of kept entries, and the bits of a number; both ends know this."""
     return int(position_bits(np.array([kept]), size)[0]) == size, (size - 1).bit_length()
 
 
 def _in_steps(values: Array, bits: int) -> tuple[Array, Array]:
-    """The step in each vector, and the scalars in steps."""
+    """The size of a step in each vector, and the values in units of steps."""
     xp, most = namespace(values), 2 ** (bits - 1) - 1
     largest = xp.abs(values).max(axis=-1, keepdims=True)
     unit = largest / most

@@ -1,7 +1,7 @@
-"""Letters: messages from one party to another, each an array whose class defines its form on a wire.
+"""Letters: messages from one party to another; each is an array, and its class defines its form on a wire.
 
-A pooled computation counts the same classes that a party's actor sends, so both have the same kind and size. The
-envelope has the shape and the subject of a letter, such as a node of a tree, and is not counted.
+A pooled computation counts letters of the same classes that a party's actor sends, so kinds and sizes agree. The
+envelope of a letter has its shape and its subject, such as a node of a tree, and is not counted.
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 class Count(Protocol):
-    """Counts messages."""
+    """A function that counts messages."""
 
     def __call__(self, kind: str, sender: int, receiver: int, messages: int, items: int, size: int) -> None:
         """Count messages of one kind from one party to another.
@@ -23,7 +23,7 @@ class Count(Protocol):
         sender, receiver : int
             Parties.
         messages, items, size : int
-            Number of messages, and totals over them: scalars (or ciphertexts, or bits), and bytes.
+            Number of messages, and their total numbers of scalars (or ciphertexts, or bits) and of bytes.
         """
         ...
 
@@ -40,13 +40,13 @@ class Letter:
     ----------
     values : array
     about : tuple
-        Its subject.
+        Subject of the letter, such as the node of a tree.
     """
 
     kind: ClassVar[str]
-    """Name in the ledger."""
+    """Name of the letter in the ledger."""
     dtype: ClassVar[str]
-    """Type of the numbers on the wire; ``?`` for bits, ``V`` for words of any width, such as ciphertexts."""
+    """Type of the numbers on the wire: ``?`` for bits, ``V`` for words of any width, such as ciphertexts."""
 
     values: NDArray[Any]
     about: tuple[int, ...] = ()
@@ -56,17 +56,17 @@ class Letter:
 
     @property
     def bytes(self) -> int:
-        """Size on a wire, where eight bits fit into a byte."""
+        """Size on the wire, where eight bits take one byte."""
         return -(-self.values.size // 8) if self.values.dtype == np.bool_ else self.values.nbytes
 
     @classmethod
     def book(cls, count: Count, sender: int, receiver: int, scalars: int, messages: int = 1) -> None:
-        """Count letters that a pooled computation does not need to send, with this many scalars in all."""
+        """Count letters with this many scalars in all, which a pooled computation does not have to send."""
         count(cls.kind, sender, receiver, messages, scalars, scalars * np.dtype(cls.dtype).itemsize)
 
 
 class Posted(NamedTuple):
-    """A letter as bytes, and its envelope."""
+    """A letter as bytes, with its envelope."""
 
     kind: type[Letter]
     shape: tuple[int, ...]
@@ -75,7 +75,7 @@ class Posted(NamedTuple):
 
     @property
     def scalars(self) -> int:
-        """Number of its entries."""
+        """Number of entries of the letter."""
         return int(np.prod(self.shape))
 
 
@@ -83,16 +83,16 @@ Read = TypeVar("Read", bound=Letter)
 
 
 def posted(letter: Letter) -> Posted:
-    """A letter in transit; one without entries arrives with shape (0,), because other shapes would carry information.
+    """A letter in transit; an empty letter arrives with shape (0,), because other shapes would carry information.
 
     Raises
     ------
     TypeError
-        If its numbers do not have the type of its class: other numbers would arrive.
+        If its numbers do not have the type that its class states, since other numbers would arrive.
     """
     values, dtype = np.asarray(letter.values), np.dtype(letter.dtype)
     if values.dtype.kind != "V" if dtype.kind == "V" else values.dtype != dtype:
-        raise TypeError(f"{type(letter).__name__} holds {values.dtype}, where its class says {letter.dtype}")
+        raise TypeError(f"{type(letter).__name__} holds {values.dtype}, but its class says {letter.dtype}")
     body = np.packbits(values).tobytes() if values.dtype == np.bool_ else values.tobytes()
     return Posted(type(letter), values.shape if values.size else (0,), letter.about, body)
 

@@ -1,7 +1,7 @@
-"""Messages as bytes, as sent to a party on another machine, and the words that describe the bytes.
+"""Messages as bytes, as they are sent to a party on another machine, and words that describe the bytes.
 
-Facts that both ends know before anything is sent, such as shapes and classes, are words. Classes are named and never
-imported: words can only name classes that the method has already loaded.
+The words hold facts that both ends know before anything is sent, such as shapes and classes. Classes are named and
+never imported: words can only name classes that are already loaded.
 """
 
 import json
@@ -24,7 +24,7 @@ class Packet:
     kind : type
         Class of the message.
     fields : dict of str to Part, tuple of Part, or Packet
-        A nested message is a packet.
+        The payloads of each field as bytes; a nested message is a packet.
     """
 
     kind: type
@@ -50,17 +50,17 @@ class Packet:
 
     @property
     def form(self) -> "Packet":
-        """Everything except the bytes: both ends know it before anything is sent."""
+        """The message without its bytes: both ends know this form before anything is sent."""
         return self.with_parts(lambda part: part._replace(body=b"", bits=b""))
 
     @property
     def size(self) -> int:
-        """Bytes of the arrays."""
+        """Number of bytes of the arrays."""
         return sum(len(part.body) + len(part.bits) for part in self.parts())
 
 
 def packed(message: Any, k: int, width: int) -> Packet | None:
-    """The message of one replicate that client k, an index into its arrays, sends or receives; None for nothing.
+    """The message that client k, an index into its arrays, sends or receives in one replicate; None for no message.
 
     For a message with one array per link, k is the link's index.
     """
@@ -80,7 +80,7 @@ def packed(message: Any, k: int, width: int) -> Packet | None:
 
 
 def unpacked(packets: Sequence[Packet]) -> Any:
-    """One message from those of several clients, client after client."""
+    """One message from the messages of several clients, client after client."""
 
     def joined(several: Sequence[Any]) -> Any:
         first = several[0]
@@ -94,9 +94,9 @@ def unpacked(packets: Sequence[Packet]) -> Any:
 
 
 def write_packets(packets: Sequence[Packet | None]) -> tuple[bytes, str]:
-    """The arrays of several clients' messages as one string, and the words, as JSON; None is no message.
+    """The arrays of several clients' messages as one byte string, and the words as JSON; None is no message.
 
-    Equal arrays occur once.
+    Equal arrays occur once in the string.
     """
     content: dict[bytes, int] = {}  # where each array begins
 
@@ -118,7 +118,7 @@ def write_packets(packets: Sequence[Packet | None]) -> tuple[bytes, str]:
             return {"class": name_of(value)}
         if value is None or type(value) in (bool, int, float, str):
             return value
-        raise NotPlainError(f"a {type(value).__name__} among the known facts of a message")
+        raise NotPlainError(f"the known facts of a message include a {type(value).__name__}, which JSON cannot hold")
 
     forms = json.dumps(list(map(words, packets)))
     return b"".join(content), forms
@@ -130,7 +130,7 @@ def read_packets(content: bytes, forms: str) -> list[Packet | None]:
     Raises
     ------
     fkl.basics.plain_data.NotPlainError
-        For a class that is not loaded here, or is not data; other errors for words that `write_packets` did not write.
+        For a class that is not loaded here, or is not a data class; words not from `write_packets` raise other errors.
     """
 
     def value(words: Any) -> Any:

@@ -1,9 +1,9 @@
 """Messages: values that know their form on a wire.
 
-A message is a frozen dataclass whose fields are payloads, or tuples of payloads that travel together; a field's name is
-the kind that the ledger books. No method states a size: scalars and bytes follow from the arrays that would travel. R
-replicates run at once, so payloads of all replicates, and of all K clients, are one array; each client sends or
-receives its part.
+A message is a frozen dataclass whose fields are payloads, or tuples of payloads that are sent together; the ledger
+records a field under its name. No method states a size: scalars and bytes follow from the arrays that would be sent. R
+replicates run at once, so the payloads of all replicates and all K clients are one array; each client sends or receives
+its part.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ from fkl.kernels.client_tiles import by_tile, sum_in_order, tile_sums, tiles
 
 Counts = NDArray[np.int64]
 LARGEST = 8
-"""Largest size of one number in memory."""
+"""Largest size of a number in memory, in bytes."""
 
 
 class Part(NamedTuple):
@@ -32,11 +32,11 @@ class Part(NamedTuple):
     Parameters
     ----------
     kind : type
-        Class of the payload, which restores it from parts.
+        Class of the payload, which restores the payload from parts.
     known : tuple
         Facts that both ends know before anything is sent, such as shape and type.
     body : bytes
-        Scalars.
+        The scalars.
     bits : bytes
         Numbers with fewer bits than a scalar, and masks with the positions of scalars.
     """
@@ -48,7 +48,7 @@ class Part(NamedTuple):
 
 
 class Size(NamedTuple):
-    """Scalars and bytes that each client sends or receives, (R, K) or (R, 1); a message of 0 bytes is not sent."""
+    """Numbers of scalars and bytes that each client sends or receives, (R, K) or (R, 1); 0 bytes are no message."""
 
     scalars: Counts
     size: Counts
@@ -62,18 +62,18 @@ class Payload:
     """A field of a message: its arrays, their leading axes, and their form on a wire."""
 
     leading: ClassVar[Mapping[str, str]]
-    """Letters of the leading axes of each field, such as RK; an array may be None."""
+    """Letters of the leading axes of each array, such as RK; the array itself may be None."""
     factors: ClassVar[frozenset[str]] = frozenset()
-    """Fields that do not travel themselves, but from which the travelling arrays are computed."""
+    """Fields that are not sent themselves, but from which the arrays that are sent are computed."""
     one_for_all: ClassVar[bool] = False
-    """Whether it is one array for all clients, which only the server can send."""
+    """Whether the payload is one array for all clients, which only the server can send."""
 
     def wire_size(self, width: int) -> Size:
         """Scalars and bytes that each client sends or receives on a wire with `width` bytes per scalar."""
         raise NotImplementedError
 
     def packed(self, k: int, width: int) -> Part:
-        """Client k's part, of the only replicate, as bytes; for a payload of links, that of link k."""
+        """Client k's part as bytes, or link k's for a payload of links; there is only one replicate."""
         raise NotImplementedError
 
     @classmethod
@@ -82,7 +82,7 @@ class Payload:
         raise NotImplementedError
 
     def dense(self) -> Any:
-        """The arrays that would travel: itself, unless it stores factors of them. These are packed."""
+        """The arrays that would be sent, for `packed`: the payload itself, unless it stores factors of them."""
         return self
 
     def as_received(self, axes: Axes, width: int) -> Self:
@@ -93,7 +93,7 @@ class Payload:
         TypeError, OverflowError
             As in `narrowed`.
         ValueError
-            For an array with other leading axes, or without entries, because its shape would carry information.
+            For an array with other leading axes, or without entries: its shape would carry information.
         """
         arrived: dict[str, Any] = {}
         for name, letters in self.leading.items():
@@ -109,24 +109,24 @@ class Payload:
         return replace(self, **arrived) if arrived else self  # type: ignore[type-var]
 
     def select_entries(self, places: NDArray[np.int64]) -> Self:
-        """The parts of these clients or links, in the given order."""
+        """The payload of only these clients or links, in the given order."""
         arrays = {name: getattr(self, name) for name, letters in self.leading.items() if len(letters) > 1}
         chosen = {name: array[:, places] for name, array in arrays.items() if array is not None}
         return replace(self, **chosen)  # type: ignore[type-var]
 
 
 def require_leading(shape: tuple[int, ...], letters: str, axes: Axes, kind: str) -> None:
-    """Refuse a shape that does not begin with these axes, or has no entries."""
+    """Raise ValueError for a shape that does not begin with these axes, or has no entries."""
     wanted = tuple(axes[letter] for letter in letters)
     if shape[: len(wanted)] != wanted:
         named = f"({', '.join(letters)}{',' * (len(letters) == 1)})"
         raise ValueError(f"has shape {shape}; the first axes of {kind} must be {named} = {wanted}")
     if 0 in shape[len(wanted) :]:
-        raise ValueError(f"has shape {shape}: an array without entries tells by its shape alone; leave it out")
+        raise ValueError(f"has shape {shape}: the shape of an array without entries carries information; leave it out")
 
 
 def require_mask(chosen: Any, entries: tuple[int, ...]) -> None:
-    """Refuse a mask that does not say of every entry, or of all together, whether it travels."""
+    """Raise ValueError for a mask that does not say for each entry, or for all together, whether it is sent."""
     shape, dtype = np.shape(chosen), getattr(chosen, "dtype", type(chosen).__name__)
     lengths = sorted({1, *entries[:1]})
     if not entries or len(shape) != 3 or shape[2] not in lengths or dtype != np.bool_:
@@ -137,7 +137,7 @@ def require_mask(chosen: Any, entries: tuple[int, ...]) -> None:
 
 
 def chosen_of(payload: Any) -> Any:
-    """The mask of a payload's entries that travel; None if all travel."""
+    """The mask of a payload's entries that are sent; None if all are."""
     return getattr(payload, "chosen", None)
 
 
@@ -147,8 +147,8 @@ def received_message(message: Any, axes: Axes, width: int, of_clients: bool = Fa
     Raises
     ------
     fkl.basics.errors.BrokenPromiseError
-        Names the payload with another shape or type than both ends know, or that each client cannot send by itself if
-        it is a message `of_clients`.
+        If a payload's shape or type differs from the one that both ends know, or if it is one array for all clients in
+        a message `of_clients`; the error names the payload.
     """
     if message is None:
         return None
@@ -168,24 +168,24 @@ def received_message(message: Any, axes: Axes, width: int, of_clients: bool = Fa
             except (TypeError, ValueError, OverflowError) as error:
                 raise BrokenPromiseError(f"{where} {error}") from error
             sent.append(payload)
-    # A mask of one bit costs nothing: the message comes or not. Several of these would tell more for nothing.
+    # A mask of one bit costs nothing: the message arrives or not. Several such masks would carry free information.
     masks = [mask for mask in map(chosen_of, sent) if mask is not None and np.shape(mask)[2:] == (1,)]
     if any(mask is not masks[0] and not traced(mask) and not np.array_equal(mask, masks[0]) for mask in masks[1:]):
-        said = "which of its payloads travel costs no bytes; send all or none, or entries of one payload by its mask"
+        said = "its masks would carry information without bytes; send all payloads or none, or use the mask of one"
         raise BrokenPromiseError(f"{type(message).__name__}: {said}")
     changed = any(one is not other for one, other in zip(sent, arrived, strict=True))
     return rebuilt(message, arrived) if changed else message
 
 
 class Summable(Payload):
-    """A payload with a weighted sum over clients for the server. Its terms add up, tile by tile."""
+    """A payload from which the server can form a weighted sum over clients. Its terms are added up tile by tile."""
 
     def tile_sums(self, share: Array) -> tuple[Array, ...]:
-        """Terms of the sum, each over every tile of clients separately, (tiles, ...); share (K,) as in `mean`."""
+        """Terms of the sum over the clients of each tile, (tiles, ...); share (K,) is as in `mean`."""
         raise NotImplementedError
 
     def sums(self, share: Array) -> tuple[Array, ...]:
-        """Terms over all clients, tile after tile."""
+        """Terms of the sum over all clients, added up tile after tile."""
         return tuple(sum_in_order(terms) for terms in self.tile_sums(share))
 
     def of_sums(self, *sums: Array) -> Array:
@@ -199,9 +199,9 @@ class Summable(Payload):
 
 
 class Values(Payload):
-    """A payload of one array, `values`, and perhaps a mask `chosen` (R, K, n) of the entries that travel.
+    """A payload of one array, `values`, and perhaps a mask `chosen` (R, K, n) of the entries that are sent.
 
-    With n above 1, one bit per entry informs the receiver.
+    With n > 1, the mask is sent, too, one bit per entry.
     """
 
     values: NDArray[Any]
@@ -214,7 +214,7 @@ class Values(Payload):
         return _size_of_entries(chosen, scalars // chosen.shape[2], width)
 
     def packed(self, k: int, width: int) -> Part:
-        """Client k's chosen entries, and the bits of their mask; for a payload of links, those of link k."""
+        """Client k's chosen entries and the bits of their mask, or those of link k for a payload of links."""
         values, masks = self.values[0] if self.one_for_all else self.values[0, k], chosen_of(self)
         if masks is None:
             return of_array(type(self), values, width)
@@ -225,13 +225,13 @@ class Values(Payload):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> Any:
-        """One payload from the parts of several clients; 0 where nothing has travelled."""
+        """One payload from the parts of several clients; entries that were not sent are 0."""
         arrays, travelled = zip(*map(_received_entries, parts), strict=True)
         values, mask = np.stack(arrays)[None], known_mask(travelled)
         return cls(values) if mask is None else cls(values, mask)  # type: ignore[call-arg]
 
     def added_to(self, held: Array) -> Array:
-        """New copy at a receiver with the old copy (R, K, ...) or (R, links, ...): the message."""
+        """A receiver's new copy, given its old copy (R, K, ...) or (R, links, ...): here the message."""
         return self.values
 
 
@@ -263,7 +263,7 @@ class PerClient(Values, Summable):
     ----------
     values : (R, K, ...)
     chosen : (R, K, n) bool, or None
-        Entries along the third axis that travel; with n = 1 all or none; the others are 0.
+        Entries along the third axis that are sent; all or none if n = 1. The others are 0.
     """
 
     leading = {"values": "RK", "chosen": "RK"}  # noqa: RUF012
@@ -272,7 +272,7 @@ class PerClient(Values, Summable):
     chosen: NDArray[np.bool_] | None = None
 
     def tile_sums(self, share: Array) -> tuple[Array]:
-        """Weighted sums over each tile of clients by itself, (tiles, R, ...)."""
+        """Weighted sums over the clients of each tile, (tiles, R, ...)."""
         R, K = self.values.shape[:2]
         flat = self.values.reshape(R, K, -1).astype(np.float64, copy=False)
         terms = by_tile(namespace(flat).matmul, (share, 0), (flat, 1))
@@ -291,12 +291,12 @@ class PerClient(Values, Summable):
 
 @dataclass(frozen=True)
 class Selected(Values):
-    """Entries of one array that is the same for all clients; each client receives its own selection.
+    """Entries of an array that is the same for all clients; each client receives its own selection.
 
     Parameters
     ----------
     values : (R, n, ...)
-        The sender's array; at a receiver NaN in places that have not travelled.
+        The sender's array; at a receiver, NaN in entries that were not sent.
     chosen : (R, K, n) bool
         Entries that each client receives.
     """
@@ -309,7 +309,7 @@ class Selected(Values):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Selected":
-        """The entries that any of these clients received."""
+        """One payload with the entries that any of these clients received."""
         shape, dtype = parts[0].known
         values, travelled = np.full(shape, np.nan, dtype), []
         for array, there in map(_received_entries, parts):
@@ -320,7 +320,7 @@ class Selected(Values):
 
 @dataclass(frozen=True)
 class OnLinks(Values):
-    """A separate vector for each link from an agent to a neighbour; no other payload travels with it.
+    """A separate vector for each link from an agent to a neighbour; it is the only payload of its message.
 
     Parameters
     ----------
@@ -335,7 +335,7 @@ class OnLinks(Values):
 
 @dataclass(frozen=True)
 class Ragged(Payload):
-    """Arrays of different lengths: every client's own in every replicate, or one for all clients of a replicate.
+    """Arrays of different lengths: one for each client in each replicate, or one for all clients of a replicate.
 
     Parameters
     ----------
@@ -346,7 +346,7 @@ class Ragged(Payload):
     values: tuple[tuple[NDArray[Any], ...], ...]
 
     def as_received(self, axes: Axes, width: int) -> "Ragged":
-        """As `Payload.as_received`, for arrays with rows of equal shape: their number follows from the bytes."""
+        """As `Payload.as_received`, for arrays whose rows have one shape: the number of rows follows from the bytes."""
         require_leading((len(self.values),), "R", axes, "Ragged")
         arrived = []
         for of_clients in self.values:
@@ -354,7 +354,7 @@ class Ragged(Payload):
                 require_leading((len(self.values), len(of_clients)), "RK", axes, "Ragged")
             rows = {np.shape(array)[1:] for array in of_clients}
             if len(rows) > 1 or any(0 in row for row in rows) or min(map(np.ndim, of_clients)) == 0:
-                raise ValueError(f"has rows of shapes {sorted(rows)}: both ends know one shape, which has entries")
+                raise ValueError(f"has rows of shapes {sorted(rows)}: all rows must have one shape, with entries")
             arrived.append(tuple(narrowed(array, width) for array in of_clients))
         return Ragged(tuple(arrived))
 
@@ -371,7 +371,7 @@ class Ragged(Payload):
 
     @classmethod
     def from_parts(cls, parts: Sequence[Part]) -> "Ragged":
-        """One payload from the parts of several clients; the number of rows follows from the bytes of a part."""
+        """One payload from the parts of several clients; the number of rows follows from the bytes."""
         arrays = []
         for part in parts:
             row, dtype, width = part.known
@@ -384,7 +384,7 @@ class Ragged(Payload):
 class FeatureGradients(Summable):
     """Every client's gradient of each kernel's parameters, c_ki z_i(x_k) + 2 lam w_ki theta_i, stored as factors.
 
-    On a wire it is dense. In a simulation the features of all clients never travel through memory.
+    On a wire it is dense. In a simulation, the features of all clients are never in memory together.
 
     Parameters
     ----------
@@ -392,7 +392,7 @@ class FeatureGradients(Summable):
     x : (K, d)
     coefficients : (R, K, N)
     theta : (R, N, P)
-        What all clients received.
+        Parameters that all clients received.
     lam : float
     weight : (R, K, N), or None
         None for 1.
@@ -429,7 +429,7 @@ class FeatureGradients(Summable):
         return PerClient(gradients, self.chosen)
 
     def tile_sums(self, share: Array) -> tuple[Array, Array]:
-        """As `Summable.tile_sums`: sums of c z, (R, N, P), and the weight of theta, one number or (R, N, 1)."""
+        """As `Summable.tile_sums`: sums of c z, (R, N, P), and weights of theta, one number or (R, N, 1)."""
         x, c = self.x, self.coefficients
         terms = np.stack([self.bank.accumulate(x[tile], c[:, tile], share[tile]) for tile in tiles(len(share))])
         return terms, self._weights(share)
@@ -448,10 +448,10 @@ class FeatureGradients(Summable):
         return tile_sums(share) if self.weight is None else PerClient(self.weight).tile_sums(share)[0][..., None]
 
     def squared_norm(self) -> NDArray[np.float64]:
-        """As `PerClient.squared_norm`, without the gradients.
+        """As `PerClient.squared_norm`, but computed without the gradients.
 
         |c z + 2 lam w theta|^2 = c^2 |z|^2 + 4 lam w (c f + lam w |theta|^2), where f = theta'z is the kernel's
-        prediction, and |z| = 1 for pairs; for the cosine map |z| is computed.
+        prediction. |z| = 1 for pairs; for the cosine map, |z| is computed.
         """
         c, squared = self.coefficients, self.coefficients**2 * self.bank.squared_norms(self.x)
         if self.lam:
@@ -460,11 +460,11 @@ class FeatureGradients(Summable):
             squared = squared + 4 * self.lam * w * (c * f + self.lam * w * theta)
         if self.chosen is not None:
             squared = squared * self.chosen
-        # Of a gradient near 0, rounding may leave a sum below it
+        # For a gradient near 0, rounding may make the sum negative
         return namespace(squared).maximum(squared.sum(axis=-1), 0)
 
     def times(self, factor: Array) -> "FeatureGradients":
-        """As `PerClient.times`, in factors: the coefficients and the weight are multiplied."""
+        """As `PerClient.times`: multiplies the factors, that is the coefficients and the weight."""
         by = factor[..., None]
         shape = self.coefficients.shape
         weight = namespace(by).broadcast_to(by, shape) if self.weight is None else by * self.weight
@@ -515,7 +515,7 @@ def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
     Raises
     ------
     TypeError
-        If a field is not a payload: only counted data travels.
+        If a field is not a payload: only data that are counted may be sent.
     """
     if message is None:
         return
@@ -528,7 +528,7 @@ def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
         for part in parts:
             if not isinstance(part, Payload):
                 kind = type(part).__name__
-                raise TypeError(f"{type(message).__name__}.{name} is {kind}, which is no payload")
+                raise TypeError(f"{type(message).__name__}.{name} is {kind}, which is not a payload")
         yield name, parts
 
 
@@ -543,7 +543,7 @@ def on_links(message: Any) -> bool:
 
 
 def rebuilt(message: Any, payloads: Iterable[Payload]) -> Any:
-    """A message of the same class with other payloads, in the order of `payloads_of`."""
+    """The same message with new payloads, in the order of `payloads_of`."""
     others = iter(payloads)
     fields_of: dict[str, Any] = {}
     for name in _fields(message.__class__):
@@ -556,19 +556,19 @@ def rebuilt(message: Any, payloads: Iterable[Payload]) -> Any:
 
 
 def for_clients(message: Any, places: NDArray[np.int64]) -> Any:
-    """The server's message with only these clients' own parts."""
+    """The server's message with only the parts of these clients."""
     parts = payloads_of(message)
     own = [part.select_entries(places) if isinstance(part, PerClient | Selected) else part for part in parts]
     return None if message is None else rebuilt(message, own)
 
 
 def is_message(value: Any) -> bool:
-    """Whether an object is a message, and not a payload."""
+    """Whether an object is a message, rather than a payload."""
     return is_dataclass(value) and not isinstance(value, Payload)
 
 
 def with_axes_of(values: NDArray[Any], array: NDArray[Any]) -> Any:
-    """An array over the first axes of `values`, such as (R, K), with as many axes as `values`."""
+    """The array, over the first axes of `values` such as (R, K), reshaped to as many axes as `values`."""
     return array.reshape(array.shape + (1,) * (values.ndim - array.ndim))
 
 
@@ -576,23 +576,23 @@ def with_axes_of(values: NDArray[Any], array: NDArray[Any]) -> Any:
 def _fields(kind: Any) -> tuple[str, ...]:
     """Names of a message's fields."""
     if issubclass(kind, Payload) or not is_dataclass(kind):
-        raise TypeError(f"{kind.__name__} is no message: a message is a dataclass of payloads")
+        raise TypeError(f"{kind.__name__} is not a message: a message is a dataclass of payloads")
     return tuple(field.name for field in fields(kind))
 
 
 def wire_size(parts: tuple[Payload, ...], width: int) -> Size:
-    """Size of payloads that travel together."""
+    """Size of payloads that are sent together."""
     scalars, size = zip(*(part.wire_size(width) for part in parts), strict=True)
     return Size(sum(scalars[1:], scalars[0]), sum(size[1:], size[0]))
 
 
 def known_mask(travelled: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_] | None:
-    """The mask (1, K, n) of the entries that a receiver knows to have travelled; None for all."""
+    """The mask (1, K, n) of the entries that a receiver knows were sent; None for all."""
     return None if all(map(np.all, travelled)) else np.stack(travelled)[None]
 
 
 def _received_entries(part: Part) -> tuple[NDArray[Any], NDArray[np.bool_]]:
-    """An array that has travelled, or some of its entries, and which; without a mask, all or none."""
+    """An array that was sent completely or in part, and the mask of its entries; without a mask, all or none."""
     shape, dtype = part.known
     entries = shape[0] if shape else 1
     if not part.bits:
@@ -605,7 +605,7 @@ def _received_entries(part: Part) -> tuple[NDArray[Any], NDArray[np.bool_]]:
 
 @cache
 def _size_of_arrays(replicates: int, scalars: int, width: int) -> Size:
-    """Size of arrays with so many scalars, which clients send completely; a run asks for it in every round."""
+    """Size of arrays with this many scalars, sent completely; cached, because every round needs it."""
     each = np.full((replicates, 1), scalars)
     return Size(read_only(each), read_only(each * width))
 
@@ -626,7 +626,7 @@ def of_array(kind: type[Any], values: NDArray[Any], width: int) -> Part:
 
 
 def array_of(part: Part) -> NDArray[Any]:
-    """The argument of `of_array`; 0 if nothing has travelled."""
+    """The array that `of_array` was given; zeros if nothing was sent."""
     shape, dtype = part.known
     values = np.zeros(shape, dtype)
     if part.body:
@@ -636,13 +636,13 @@ def array_of(part: Part) -> NDArray[Any]:
 
 
 def to_bits(values: NDArray[Any], bits: int) -> bytes:
-    """Whole numbers (n,) modulo 2^bits as bytes, `bits` bits for each, one after another."""
+    """Integers (n,) modulo 2^bits as bytes, one after another with `bits` bits each."""
     each = np.unpackbits(values.astype(">u8").view(np.uint8).reshape(-1, 8), axis=1)[:, 64 - bits :]
     return np.packbits(each).tobytes()
 
 
 def from_bits(packed: bytes, bits: int, count: int) -> NDArray[np.uint64]:
-    """The numbers that `to_bits` wrote, `count` of them."""
+    """The `count` numbers that `to_bits` wrote."""
     each = np.unpackbits(np.frombuffer(packed, np.uint8), count=count * bits).reshape(count, bits)
     whole = np.pad(each, ((0, 0), (64 - bits, 0)))
     return np.packbits(whole, axis=1).view(">u8").ravel().astype(np.uint64)
@@ -654,7 +654,7 @@ def narrowed(values: NDArray[Any], width: int) -> NDArray[Any]:
     Raises
     ------
     TypeError
-        If it is not a plain array of numbers in the machine's byte order; its type would carry information.
+        If this is not a plain array of numbers in the machine's byte order: its type would carry information.
     OverflowError
         For integers that do not fit in `width` bytes.
     """
@@ -665,13 +665,13 @@ def narrowed(values: NDArray[Any], width: int) -> NDArray[Any]:
         raise TypeError(f"is {type(values).__name__} of {dtype.str}, must be {allowed}")
     if dtype.itemsize <= width:
         return values
-    with np.errstate(over="ignore"):  # diverging numbers become infinite earlier
+    with np.errstate(over="ignore"):  # diverging numbers become infinite earlier than in double
         arrives = values.astype(f"{_kind_of_number(dtype)}{width}").astype(dtype)
     if dtype.kind != "f" and isinstance(values, np.ndarray) and (arrives != values).any():
-        raise OverflowError(f"holds {values.flat[(arrives != values).argmax()]}, which {width} bytes do not")
+        raise OverflowError(f"holds {values.flat[(arrives != values).argmax()]}, which does not fit in {width} bytes")
     return arrives
 
 
 def _kind_of_number(dtype: np.dtype[Any]) -> str:
-    """Letter in numpy for integers or floats, by which values of this type travel."""
+    """Numpy's letter, i or f, for the type as which such values are sent."""
     return "i" if dtype.kind in "iub" else "f"

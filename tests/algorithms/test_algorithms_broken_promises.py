@@ -120,21 +120,21 @@ IDENTITIES = Conformance.identities_of_its_proofs_hold
 FACTS, MODELS = Conformance.facts_of_privacy_hold, Conformance.saved_models_predict_as_it_does
 APART, PROCESSES = Conformance.parties_see_what_they_hold_alone, Conformance.parties_share_nothing_but_messages
 CHEATS = [
-    (cheats.ServerReadsData, APART, "the server, alone with messages, cannot take: .* no attribute 'x'"),
-    (cheats.Understates, APART, "uplink of round 1: 32 bytes are booked and 128 sent"),
+    (cheats.ServerReadsData, APART, "the server, in isolation, cannot take: .* no attribute 'x'"),
+    (cheats.Understates, APART, "uplink of round 1: 32 bytes are booked, but 128 were sent"),
     (cheats.Understates, ledger_books_every_message, "uplink: the ledger's rounds, clients, kinds are not"),
     (cheats.ReadsOthers, APART, "y_hat of client 0 in round 1 .*: a party sees more than its own state"),
     (cheats.KnowsLabels, LABELS, "y_hat of round 11 differs with the targets of that round"),
-    (cheats.ServerWritesIntoItsState, APART, "the server, alone .*, cannot take: .*: it changes what it is"),
+    (cheats.ServerWritesIntoItsState, APART, "the server, in isolation, cannot take: .*: it changes its arguments"),
     (cheats.SharesState, APART, "y_hat of client 0 in round 2 .*: a party sees more than its own state"),
-    (cheats.ServerDrawsABin, APART, "the server draws what the clients draw: SELECTION"),
-    (cheats.DrawsOthers, APART, "a client, alone .*, cannot play: .*: it draws what 1 draws of SELECTION"),
-    (cheats.AsksForTheSeed, APART, "a client, alone .*, cannot play: .*: it asks for the seed"),
-    (cheats.Dies, PROCESSES, "^a client, alone with messages, cannot play: its process ended, with exit code 3$"),
-    (cheats.HoldsAFunction, APART, "^a party cannot be on its own, since .* cannot be pickled: [^\n]*$"),
-    (cheats.ByShape, FORMS, "^Target.target has rows of shapes .*: both ends know one shape"),
-    (cheats.ByShape, APART, "^Target.target has rows of shapes .*: both ends know one shape"),
-    (cheats.ByShapeOfEach, FORMS, "^Target.target has shape .*: an array without entries tells by its shape alone"),
+    (cheats.ServerDrawsABin, APART, "the server and the clients draw the same random numbers: SELECTION"),
+    (cheats.DrawsOthers, APART, "a client, in isolation, cannot play: .*: it draws party 1's numbers of SELECTION"),
+    (cheats.AsksForTheSeed, APART, "a client, in isolation, cannot play: .*: it reads the seed"),
+    (cheats.Dies, PROCESSES, "^a client, in isolation, cannot play: its process ended, with exit code 3$"),
+    (cheats.HoldsAFunction, APART, "^a party cannot be isolated, because .* cannot be pickled: [^\n]*$"),
+    (cheats.ByShape, FORMS, "^Target.target has rows of shapes .*: all rows must have one shape"),
+    (cheats.ByShape, APART, "^Target.target has rows of shapes .*: all rows must have one shape"),
+    (cheats.ByShapeOfEach, FORMS, "^Target.target has shape .*: the shape of an array without entries"),
     (cheats.ByByteOrder, FORMS, "^Target.target is ndarray of >f8, must be an array of numbers in native byte order"),
     (cheats.BySubclass, FORMS, "^Target.target is Knows of <f8, must be an array of numbers"),
     (
@@ -142,7 +142,7 @@ CHEATS = [
         FORMS,
         r"^Parameters.theta has shape \(.*\); the first axes of PerClient must be \(R, K\) = \([15], 4\)$",
     ),
-    (cheats.ByType, APART, "uplink of party . in round .: Target has another shape or type than those of others"),
+    (cheats.ByType, APART, "uplink of party . in round .: Target has another shape or type than other parties"),
     (cheats.ByType, FORMS, "uplink of round 1: other samples give a message of another form: .*f[48].*f[48]"),
     (cheats.ByFile, APART, "y_hat of client 0 in round 2 .*: a party sees more than its own state"),
     (cheats.ByFile, PROCESSES, "y_hat of client 0 in round 2 .*: parties share something besides messages"),
@@ -151,14 +151,14 @@ CHEATS = [
     (cheats.Hides, APART, "y_hat of client 0 in round 1 .*: a party sees more than its own state"),
     (cheats.ByNestedClass, FORMS, "downlink of round .: other samples give a message of another form: .*Yes|No"),
     (cheats.ByField, FORMS, "downlink of round 2: other samples give a message of another form: .*note"),
-    (cheats.ByPlace, FORMS, "^Several: which of its payloads travel costs no bytes; send all or none"),
-    (cheats.ByChoice, FACTS, "what party . sends in round .*: its class must say choices_reveal_data = True"),
+    (cheats.ByPlace, FORMS, "^Several: its masks would carry information without bytes; send all payloads or none"),
+    (cheats.ByChoice, FACTS, "of party .'s message in round .*: its class must say choices_reveal_data = True"),
     (
         cheats.SaysOnce,
         FACTS,
         "uses_sample_once and message_of_one_sample = True, but the sample of round 1 of party 0 changes its",
     ),
-    (cheats.SavesAnother, MODELS, "its model is not what predicts: predictions of round 20 differ by up to"),
+    (cheats.SavesAnother, MODELS, "its model predicts differently: predictions of round 20 differ by up to"),
     (cheats.SaysOneForAll, FORMS, "^Target.target is SameForAll, one array for all; each client sends its own"),
     (
         cheats.MaskOfNumbers,
@@ -190,7 +190,7 @@ def test_what_was_not_checked_is_not_called_ok() -> None:
     )
     assert APART(learner) == "it has no server"
     assert "that hides who is present" in APART(hidden)
-    assert IDENTITIES(of(RunningMean())) == "it claims none"
+    assert IDENTITIES(of(RunningMean())) == "it claims no identity"
     assert FACTS(Conformance.from_overrides("algo=link_dkla")) == "it has no epsilon"
     inside = wrap(RunningMean(), {"attack": SignFlip(share=0.3)})
     assert MODELS(of(RunningMean())) == MODELS(of(inside)) == "it saves no model"
@@ -245,7 +245,7 @@ def test_somebody_is_absent_in_the_scenario() -> None:
     present = checked.experiment.problem.present
     assert not present.all() and present.any(axis=0).all()
     cheat = replace(checked, experiment=replace(checked.experiment, algorithm=cheats.ChangesTheAbsent()))
-    with pytest.raises(BrokenPromiseError, match=r"y_hat of client . in round .* is another alone"):
+    with pytest.raises(BrokenPromiseError, match=r"y_hat of client . in round .* differs if parties are alone"):
         APART(cheat)
     with pytest.raises(BrokenPromiseError, match=r"^the state of client . changes in round .*, which it misses$"):
         cheat.absent_clients_keep_their_state()
@@ -261,7 +261,7 @@ def test_a_prediction_that_is_not_a_number_for_both_is_the_same() -> None:
 
     require_equal(partial(played, np.nan), partial(played, np.nan), lambda: world, PartyObject, "client")
     for together, apart in ((np.nan, 0.0), (0.0, np.nan)):
-        with pytest.raises(BrokenPromiseError, match=r"y_hat of client . in round 1 is another alone"):
+        with pytest.raises(BrokenPromiseError, match=r"y_hat of client . in round 1 differs if parties are alone"):
             require_equal(partial(played, together), partial(played, apart), lambda: world, PartyObject, "client")
 
 

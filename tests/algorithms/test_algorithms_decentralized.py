@@ -130,8 +130,8 @@ class Understates(Cta):
 @pytest.mark.parametrize(
     ("method", "said"),
     [
-        (ReadsOthers(), "theta of agent 0 in round 1 is another alone: a party sees more than"),
-        (Understates(), f"broadcast of round 1: {8 * K} bytes are booked and {8 * K * P} sent"),
+        (ReadsOthers(), "theta of agent 0 in round 1 differs if parties are alone: a party sees more than"),
+        (Understates(), f"broadcast of round 1: {8 * K} bytes are booked, but {8 * K * P} were sent"),
     ],
     ids=str,
 )
@@ -186,7 +186,7 @@ def test_every_client_keeps_its_share_to_be_tested_on(seed: int, share: float) -
 
 def test_a_client_with_nothing_to_learn_from_is_refused() -> None:
     stream = Problem(np.zeros((2, 2, 1)), np.zeros((2, 2)), np.array([[1, 1], [1, 0]], bool), np.zeros(2, np.int64))
-    with pytest.raises(FklError, match="no sample to learn from"):
+    with pytest.raises(FklError, match="no training sample"):
         Batch.from_problem(stream, 1, 0.6, None, np.random.default_rng(0))
 
 

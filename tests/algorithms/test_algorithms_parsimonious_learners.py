@@ -185,7 +185,7 @@ def test_the_judge_counts_nan_as_wrong() -> None:
 
 
 def test_a_target_of_one_value_is_refused() -> None:
-    with pytest.raises(FklError, match="the target has 1 values, where classes are learned"):
+    with pytest.raises(FklError, match="the target has 1 values; a classifier needs"):
         play(Federated(**KEYS), of_classes(1))
 
 

@@ -107,7 +107,7 @@ def test_letters_arrive_as_they_were_sent_and_weigh_what_their_class_says(flags:
 
 
 def test_a_letter_of_other_numbers_than_its_class_says_is_refused() -> None:
-    with pytest.raises(TypeError, match="Flags holds float64, where its class says"):
+    with pytest.raises(TypeError, match="Flags holds float64, but its class says"):
         posted(Flags(np.ones(3)))
 
 
@@ -174,10 +174,10 @@ class WaitsForEver(Honest):
 
 
 CHEATS = {
-    CountsTooLittle: r"slopes of party 0: messages, scalars and bytes \[.*\] are booked and \[.*\] sent",
-    SendsMore: "a party, alone with messages, cannot work: AssertionError: Products was due, not Numbers",
-    KnowsLabels: "a party, alone with messages, cannot work: .*, line .*: AssertionError: party 1 has no labels",
-    LearnsMorePooled: "f is another where parties are alone: the simulation is not the protocol",
+    CountsTooLittle: r"slopes of party 0: messages, scalars and bytes are booked as \[.*\], but \[.*\] were sent",
+    SendsMore: "a party, in isolation, cannot work: AssertionError: Products was due, not Numbers",
+    KnowsLabels: "a party, in isolation, cannot work: .*, line .*: AssertionError: party 1 has no labels",
+    LearnsMorePooled: "f differs if parties are alone: the simulation is not the protocol",
     WaitsForEver: r"parties wait for one another for ever: \{0: 1, 1: 0\}",
 }
 
@@ -210,5 +210,5 @@ class DrawsOthersPhases(Fdskl):
 
 
 def test_a_worker_has_no_phases_but_its_own() -> None:
-    with pytest.raises(BrokenPromiseError, match=r"a party, alone .*: it draws what [01] draws of PHASES"):
+    with pytest.raises(BrokenPromiseError, match=r"a party, alone .*: it draws party [01]'s numbers of PHASES"):
         apart(DrawsOthersPhases(iterations=3))

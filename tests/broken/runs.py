@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 CONFIG, PROVENANCE, SUMMARY, ROUNDS = "config.yaml", "provenance.json", "summary.csv", "rounds.csv"
 MISSING, CHANGED, UNREADABLE = "is missing", "has changed since the run ended", "cannot be read"
-NOT_OURS = "provenance.json is missing, damaged or not of a finished run"
+NOT_OURS = "provenance.json is missing or damaged, or the run is not finished"
 FOREVER = 400_000
 """Brackets in brackets: the compiled YAML parser ends the process with fewer."""
-ENDLESS = "nested without end, or has aliases"
+ENDLESS = "nested too deeply, or has aliases"
 
 
 class Broken(NamedTuple):
@@ -134,11 +134,11 @@ BROKEN = {
     "config with an algo that is nothing": _signed(
         CONFIG, lambda text: text.replace(b"algo:\n", b"algo: null\nold:\n"), "algo=None: must be keys"
     ),
-    "summary without its last line": _signed(SUMMARY, lambda text: text[: text.rindex(b"\n", 0, -1)], "not one row"),
+    "summary without its last line": _signed(SUMMARY, lambda text: text[: text.rindex(b"\n", 0, -1)], "have one row"),
     "summary with mse renamed": _cell(0, 1, "MSE", "lacks columns of rounds.csv: mse"),
     "summary with text": _cell(1, 1, "<script>alert(1)</script>", "columns=mse: must be numbers"),
     "summary with infinity": _cell(2, 3, "inf", "columns=regret_hindsight: must be finite numbers"),
-    "picture of words": _signed("mse.png", lambda data: b"<svg onload=alert(1)>", "not a picture"),
+    "picture of words": _signed("mse.png", lambda data: b"<svg onload=alert(1)>", "not a complete PNG"),
     # what is no folder of files
     "a file": _becomes(lambda path: path.write_text("notes"), "not a folder"),
     "an empty folder": _becomes(Path.mkdir, NOT_OURS),

@@ -112,7 +112,7 @@ def test_what_it_brings_is_what_hydra_composes(group: str, name: str) -> None:
     [
         ("pofmkl", "no choice, key, column or kind of message is named pofmkl\n"),
         ("algo=naval", "no choice of algo is named naval"),
-        ("x=naval", "x: no such group; there are algo"),
+        ("x=naval", "x: no such group; groups are algo"),
         ("../algo/coke", "kind of message is named ../algo/coke"),
         ("mse_gini", "mse_gini: inequality between clients"),
         ("uplink_bytes", "bytes sent from all clients to the server"),

@@ -44,7 +44,7 @@ def test_rows_are_methods_and_columns_data(runs: Callable, fkl: Callable) -> Non
     made = compare()
     assert made.pivot.methods == ["POF-MKL", "POF-MKL (M=25)", "Raker"] and made.pivot.datasets == ["air", "naval"]
     assert made.pivot.means[0] == pytest.approx([0.6, 0.3])
-    assert made.cells.notes == ["Raker is not set alike on all data: eta=0.1 on air; eta=0.5 on naval."]
+    assert made.cells.notes == ["Raker has different settings on different data: eta=0.1 on air; eta=0.5 on naval."]
     first = made.frame[(made.frame["metric"] == "mse") & (made.frame["method"] == "POF-MKL (M=25)")]
     assert first[["algo.M", "algo.eta", "seed", "replicate", "value"]].to_numpy().tolist()[0] == [25, 0.1, 0, 0, 0.9]
     by = compare(by=["algo.M"]).pivot
@@ -153,7 +153,7 @@ def test_everything_is_written_and_says_what_it_is_over(runs: Callable, fkl: Cal
     written, read = pd.read_csv("one/runs.csv"), pd.read_parquet("one/runs.parquet")
     assert written["value"].tolist() == pytest.approx(read["value"].tolist()) and list(written) == list(read)
     for name in (table for table in tables if not table.endswith("csv")):
-        assert "of the random features alone" in Path("one", name).read_text(), name
+        assert "the random features only" in Path("one", name).read_text(), name
 
 
 def test_a_sweep_ends_with_its_runs_compared(fkl: Callable) -> None:
@@ -181,7 +181,7 @@ def test_only_replicates_that_all_methods_share_count(runs: Callable, fkl: Calla
     assert made.pivot.means[:, 0].tolist() == pytest.approx([0.29, 0.3])
     text = shown(made)
     assert "over 5 shared replicates" in text
-    assert "air: only 5 of 10 replicates count, those that all methods share; POF-MKL (M=25) has no more." in text
+    assert "air: only the 5 of 10 replicates that all methods share count; POF-MKL (M=25) has no more." in text
     assert made.verdicts == ["On air, POF-MKL (M=1) is best; better than POF-MKL (M=25) by 4.8 % [0.4, 9.4]."]
     assert made.frame.groupby("method")["shared"].mean().to_dict() == {"POF-MKL (M=1)": 0.5, "POF-MKL (M=25)": 1.0}
     made = compare("dataset=sea")
@@ -208,7 +208,7 @@ def test_diverged_runs_stay_in_the_table(runs: Callable, fkl: Callable) -> None:
     assert verdict.startswith("On air, Raker is best; no verdict against POF-MKL, which failed in 2 of 6 seeds; ")
     only = fkl("compare", "algo=rbf_1")
     assert only.code == 2
-    assert only.err.endswith("error: compare: no finished run is among them; 6 diverged; lower the step size\n")
+    assert only.err.endswith("error: compare: none of these runs is finished; 6 diverged; lower the step size\n")
 
 
 def test_baselines_stand_below_the_methods(runs: Callable, fkl: Callable) -> None:

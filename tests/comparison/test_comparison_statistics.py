@@ -83,5 +83,5 @@ def test_too_few_data_sets_and_methods_that_are_not_everywhere_are_said() -> Non
     values = {("a", "air"): [1.0], ("b", "air"): [2.0], ("c", "air"): [3.0], ("a", "sea"): [1.0], ("b", "sea"): [2.0]}
     placed, notes = average_ranks(pivot_of(values))
     assert list(placed) == ["a", "b"]
-    assert notes == ["Ranks are of the 2 methods that were run on all data, and leave out 1."]
+    assert notes == ["Ranks include the 2 methods that were run on all data, and omit 1."]
     assert "5 data sets or more" in why_no_diagram(placed)

@@ -287,7 +287,7 @@ def first_message(method: Any, experiment: Any, factor: float) -> Any:
 def test_noise_comes_last_and_is_never_read_off() -> None:
     """Nothing makes messages longer again, and a mean with noise tells no client's values."""
     method = prepare(scenario("algo=pof_mkl")).algorithm
-    with pytest.raises(BadValue, match="compression comes after clipping"):
+    with pytest.raises(BadValue, match="compression, which comes after clipping"):
         wrap(method, {"privacy": Central(0.3, 0.2), "compression": Local()})
     with pytest.raises(BadValue, match="reads what each client sent"):
         _ = NoisyMean(PerClient(np.zeros((1, 2, 3))), 1.0, turn(1), 0, np.ones(2, bool)).values

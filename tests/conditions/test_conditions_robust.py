@@ -167,7 +167,7 @@ def test_entries_that_clients_leave_out_do_not_count() -> None:
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        ("attack=sign_flip", "attack.share=0.2: rounded down, it is none of 4 clients"),
+        ("attack=sign_flip", "attack.share=0.2: rounded down, it is 0 of 4 clients"),
         ("attack=zero attack.share=0.25 attack.from_round=101", "attack.from_round=101: the last round is 100"),
         ("aggregate=trimmed_mean aggregate.byzantine=0.25", ""),
     ],

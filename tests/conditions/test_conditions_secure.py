@@ -196,7 +196,7 @@ def test_a_sum_that_would_overflow_is_refused() -> None:
 def test_nothing_but_an_even_mean_is_told() -> None:
     """No client's values, and no mean that weighs them differently."""
     one = SumAlone(Pairwise().coded(np.ones((1, 2, 3)), np.ones(2, np.bool_), 2), 16)
-    with pytest.raises(BadValue, match="secure=Pairwise: must be null where clients count differently"):
+    with pytest.raises(BadValue, match="secure=Pairwise: must be null if clients have different weights"):
         one.mean(np.array([0.3, 0.7]))
     with pytest.raises(BadValue, match="reads what each client sent"):
         _ = one.values

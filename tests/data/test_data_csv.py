@@ -174,4 +174,4 @@ def test_a_run_reads_a_large_file_once_and_a_changed_one_is_another(fkl, tmp_pat
         dataset.load(Store(Path()), None)
     answer = fkl("run", "algo=one_shot_ridge", *keys, "replicates=1", "figures=none", "out=first")
     assert answer.code == 2
-    assert "out=first: must be a new or empty folder, or one with this same run" in answer.err
+    assert "out=first: must be a new or empty folder, or a folder with this same run" in answer.err

@@ -52,7 +52,7 @@ def test_mat_with_cells_has_a_site_in_each():
 @pytest.mark.parametrize(
     ("variables", "words"),
     [
-        ({"X": X}, "f.mat: there is no variable y in it"),
+        ({"X": X}, "f.mat: has no variable y"),
         ({"X": X.T, "y": Y}, "f.mat: X is 2 x 3 and y is 2 x 1 where 3 x n and n x 1 are expected"),
         ({"X": X + 1j, "y": Y}, "f.mat: variable X is not a matrix of numbers"),
         ({"X": HOLE, "y": Y}, "f.mat, sample 1, column b: nan is not a finite number"),

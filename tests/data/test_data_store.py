@@ -120,7 +120,7 @@ def test_a_bomb_in_place_of_a_file_of_unknown_size_is_not_unpacked_whole(tmp_pat
     store, file = Store(tmp_path, offline=True), DataFile("own", "FILE.csv", None)
     assert len(store.read(file)) == 20 << 20
     monkeypatch.setattr("fkl.data.store.available_bytes", lambda: 8 << 20)
-    with pytest.raises(FklError, match=rf"FILE\.csv\{suffix}: FILE\.csv is longer than 4 MiB, more than there is room"):
+    with pytest.raises(FklError, match=rf"FILE\.csv\{suffix}: FILE\.csv is longer than 4 MiB, more than can be read"):
         store.read(file)
     taken = []
     monkeypatch.setattr("fkl.data.store.LARGEST", 2 << 20)

@@ -239,7 +239,7 @@ EAST = FILES["east.csv"]
         ({}, {"drop": ["id", "name"]}, r"drop=name: must be a column of .*\*, which has age, ward, .*, id$"),
         ({}, {"drop": None}, r"east.csv: has no column id, which .*north.csv has"),
         ({"west": "age;stay\n1;2\n3;4\n"}, {}, r"west.csv: has no column ward, which .*east.csv has"),
-        ({"south": "a;b\n1;2\n3;4\n"}, {}, r"one file a site: .*south.csv and .*south.csv.gz are both south"),
+        ({"south": "a;b\n1;2\n3;4\n"}, {}, r"one file per site: .*south.csv and .*south.csv.gz are both south"),
         ({"east": EAST.replace("1,5", "1.5")}, {}, r"east.csv, line 2, column crp: '1.5' .*; dataset.decimal=point"),
         ({}, {"fill": {"age": 1, "ward": "other"}}, r"north.csv, line 3, column crp: '' is missing; .*dataset.fill"),
         ({"west": "stay;id\n"}, {}, r"west.csv: 0 rows where at least 1 is needed"),
@@ -258,7 +258,7 @@ def test_a_name_that_looks_like_a_pattern_is_a_file_s_and_one_row_is_a_site(tmp_
     assert read(tmp_path / "*.csv").site.tolist() == [0, 1, 1]
     with pytest.raises(FklError, match=r"b\.csv: 1 row where at least 2 are needed"):
         read(tmp_path / "b.csv")
-    with pytest.raises(BadValue, match="must be a pattern of files that are there"):
+    with pytest.raises(BadValue, match="must be a pattern that matches files"):
         read(tmp_path / "none*.csv")
 
 
@@ -273,7 +273,7 @@ def test_new_rows_with_ids_are_predicted_as_training_rows_were_read(fkl, tmp_pat
     frame = {"age": ["50,5"], "ward": ["icu"], "admitted": ["01.02.2024"], "crp": ["1,5"]}
     expected = fkl_model.load("several").predict(pd.DataFrame(frame, dtype=object))
     answer = fkl("predict", "several", "new.csv")
-    assert (answer.code, answer.err) == (2, "error: new.csv: row 3, column admitted: x must be a date as %d.%m.%Y\n")
+    assert (answer.code, answer.err) == (2, "error: new.csv: row 3, column admitted: x must be a date like %d.%m.%Y\n")
     answer = fkl("predict", "several", "new.csv", "--skip-bad-rows", "--keep", "id", "--out", "out.csv")
     assert "2 rows without a prediction; the first: row 2, column crp: 1.5 must be a finite number" in answer.err
     found = pd.read_csv("out.csv")
@@ -293,7 +293,7 @@ def test_a_run_on_an_own_file_has_its_name_its_units_first_and_its_scaling(fkl):
     assert re.search(r"\n  error     rmse_in_units [\d.]+ +R² [-\d.]+\n +(test_)?mse ", answer.out), answer.out
     assert "\n  scaling   unit_box, from training rows\n" in answer.out and "hides the others" not in answer.err
     [folder] = Path("outputs/runs").iterdir()
-    told, said = json.loads((folder / "provenance.json").read_text()), "4 of 64 rows dropped, most for a"
+    told, said = json.loads((folder / "provenance.json").read_text()), "4 of 64 rows dropped, most lack a"
     assert told["rows_left_out"] == 4 and said in told["sizes"]
     assert f", {said}," in answer.out and said in fkl("data", "describe", *own).out
     answer = fkl(*words, "scaling=unit_ball")

@@ -84,9 +84,9 @@ def test_a_part_without_present_clients_is_not_touched(
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("algo=coke",), "its agents speak to neighbours"),
-        (("algo=pof_mkl", "aggregate=median"), "know no aggregate"),
-        (("algo=pof_mkl", "late=labels"), "with late all clients have to be in memory"),
+        (("algo=coke",), "its agents send messages to neighbours"),
+        (("algo=pof_mkl", "aggregate=median"), "cannot have aggregate"),
+        (("algo=pof_mkl", "late=labels"), "with late, all clients have to be in memory"),
         (("algo=pof_mkl", "save_model=true", "stop_when=mse<1"), "with stop_when, save_model all clients"),
     ],
 )

@@ -263,8 +263,8 @@ def test_what_cannot_be_traced_is_refused_with_the_reason(algo: str) -> None:
     ("words", "why"),
     [
         ((*CASES["dkla"], "algo.loss=logistic"), "DKLA: its agents search for the minimum of a logistic loss"),
-        ((*CASES["rf_gp"], "algo.flush=null"), "RF-GP: its messages are not alike in all rounds"),
-        *((("algo=pof_mkl", word), "POF-MKL: a traced round has no [a-z]+") for word in (
+        ((*CASES["rf_gp"], "algo.flush=null"), "RF-GP: its messages differ between rounds"),
+        *((("algo=pof_mkl", word), "POF-MKL: JAX cannot trace [a-z]+") for word in (
             "secure=pairwise", "aggregate=median", "attack=zero", "late=updates", "late=labels", "network.compute_s=1"
         )),
     ],

@@ -122,14 +122,14 @@ def test_an_integer_arrives_as_it_was_or_is_refused() -> None:
     ends = np.array([2**31 - 1, -(2**31)])
     np.testing.assert_array_equal(narrowed(ends, 4), ends)
     assert narrowed(ends, 4).dtype == ends.dtype
-    with pytest.raises(OverflowError, match=f"holds {2**31}, which 4 bytes do not"):
+    with pytest.raises(OverflowError, match=f"holds {2**31}, which does not fit in 4 bytes"):
         narrowed(ends + 1, 4)
     assert narrowed(ends, 8) is ends, "without a copy"
 
 
 def test_only_payloads_travel() -> None:
     """A message with an array of its own, or an array as a message, is refused by name."""
-    with pytest.raises(TypeError, match=r"Message\.theta is ndarray, which is no payload"):
+    with pytest.raises(TypeError, match=r"Message\.theta is ndarray, which is not a payload"):
         list(kinds(Message(np.zeros(3), SameForAll(np.zeros((1, 2))), ())))
     with pytest.raises(TypeError, match="ndarray is no message"):
         list(kinds(np.zeros(3)))

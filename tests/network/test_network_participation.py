@@ -74,7 +74,7 @@ def test_a_schedule_goes_round() -> None:
     state = Schedule(clients=2, period=3).present(everyone(9, 5), np.random.default_rng(0))
     assert [np.flatnonzero(row).tolist() for row in state[::3]] == [[0, 1], [2, 3], [0, 4]]
     assert (state.reshape(3, 3, 5) == state[::3][:, None]).all()
-    with pytest.raises(BadValue, match="clients=6: must be an integer from 1 to the 5"):
+    with pytest.raises(BadValue, match="clients=6: must be an integer from 1 to 5, the number"):
         Schedule(clients=6).present(everyone(2, 5), np.random.default_rng(0))
 
 
@@ -118,7 +118,7 @@ def test_a_trace_is_what_its_lines_say(tmp_path: Path) -> None:
         (HEADER + "1,0,1\n0,0,1\n", "line 3, column round: '0' is not an integer from 1 to 4"),
         (HEADER + "1,3,1\n", "line 2, column client: '3' is not an integer from 0 to 2"),
         (HEADER + "1,1,yes\n", "line 2, column present: 'yes' is not an integer from 0 to 1"),
-        (HEADER + "1,1,1\n1,1,0\n", "line 3: round 1 of client 1 is in line 2 already"),
+        (HEADER + "1,1,1\n1,1,0\n", "line 3: round 1 of client 1 is already in line 2"),
     ],
 )
 def test_what_a_trace_may_not_have_is_named_with_its_line(tmp_path: Path, text: str, said: str) -> None:

@@ -181,16 +181,19 @@ def test_shapes_by_hand(kind, edges):
 @pytest.mark.parametrize(
     ("build", "line"),
     [
-        (lambda: connected(nx.empty_graph(3)), "topology: the 3 agents are in 3 pieces that no edge joins; add edges"),
-        (lambda: graphs.ErdosRenyi(), "edges=None: must be given where p is null, and null where p is given"),
+        (
+            lambda: connected(nx.empty_graph(3)),
+            "topology: the graph of 3 agents is not connected but has 3 parts; add edges",
+        ),
+        (lambda: graphs.ErdosRenyi(), "edges=None: must be given if p is null, and null if p is given"),
         (
             lambda: graphs.ErdosRenyi(edges=8).build(10, rng()),
-            "edges=8: must be an integer from 9 to 45 to join 10 agents",
+            "edges=8: must be an integer from 9 to 45 to connect 10 agents",
         ),
         (lambda: graphs.Grid(4).build(10, rng()), "rows=4: must be a divisor of the 10 agents: 1, 2, 5, 10"),
         (
             lambda: graphs.WattsStrogatz(10).build(10, rng()),
-            "neighbours=10: must be an even number from 2, below the number of agents, 10",
+            "neighbours=10: must be an even number >= 2, below the number of agents, 10",
         ),
     ],
 )

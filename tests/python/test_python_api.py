@@ -119,7 +119,7 @@ def test_what_a_run_warns_of_is_a_warning_of_python_s(
         "    round = end = fail = begin\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    said = r"logger\.bad gets no more of this run: .*bad_logger\.py, line 4: OSError: away"
+    said = r"logger\.bad is not called again: .*bad_logger\.py, line 4: OSError: away"
     with pytest.warns(UserWarning, match=said) as told:
         fkl.run(*WORDS, "+logger.bad._target_=bad_logger.Bad", quiet=True)
     assert {one.filename for one in told} == {__file__} and "warning" not in capsys.readouterr().err
@@ -129,9 +129,9 @@ def test_what_a_run_warns_of_is_a_warning_of_python_s(
     ("words", "line"),
     [
         (("algo=none",), "algo=none: no such choice"),
-        (("algo=raker,omkr",), "algo=raker,omkr: several values are for fkl run -m"),
+        (("algo=raker,omkr",), "algo=raker,omkr: several values need fkl run -m"),
         (("algo.eta=-1", "algo=raker", "partition=stream"), "algo.eta=-1.0: must be a number > 0"),
-        (("-m", "algo=raker"), "-m: no option here; fkl.run does one run of KEY=VALUE words"),
+        (("-m", "algo=raker"), "-m: not allowed here; fkl.run accepts only KEY=VALUE words, for one run"),
         ((["algo=raker"],), "word=['algo=raker']: must be text such as"),
     ],
     ids=str,

@@ -97,7 +97,7 @@ def test_a_replicate_that_does_not_reach_an_error_has_sent_more_than_all(runs: l
     one = answers(table("6", [lost, *runs[2:]]), "CTA", "train_mse<=22.5e-3")[AS_PUBLISHED]
     assert (one.n, one.replicates) == (1, 2)
     assert one.values[1] == 20000 > one.values[0] == one.ours
-    assert one.verdict == "cannot tell" and one.why.endswith("; 1 of 2 replicates do not get so far")
+    assert one.verdict == "cannot tell" and one.why.endswith("; 1 of 2 replicates have no value")
 
 
 def test_a_column_is_one_curve_and_what_follows_from_other_cells_is_counted_apart(runs: list[FinishedRun]) -> None:

@@ -65,7 +65,7 @@ def test_it_goes_on_past_a_failure_and_lists_it(called: Callable, capsys: pytest
     assert len(calls) == 14
     assert "2  coke/censored: COKE, tables 2 and 3 and all figures: COKE as stated" in out
     papers = [line.split(maxsplit=1) for line in out.partition("CPU s    paper\n")[2].splitlines()[:4]]
-    assert papers[:3] == [["26", "coke"], ["2", "page"], ["28", "in all"]]
+    assert papers[:3] == [["26", "coke"], ["2", "page"], ["28", "in total"]]
     assert papers[3][1].startswith("seconds from beginning to end, ")
     assert "== 1 of 13: fkl run -m +experiment=coke/" in out and "runs left after 0 min" in out
 
@@ -76,7 +76,7 @@ def test_readings_and_missing_data_are_named(
     """Readings are omitted unless they are asked for; data are named once before and once after."""
     sweeps = [call[2] for call in called("coke", "pof_mkl")[1][:-1]]
     out = capsys.readouterr().out
-    left_out = out.partition("omitted: ")[2].splitlines()[0].partition("runs them: ")[2].split(", ")
+    left_out = out.partition("omitted: ")[2].splitlines()[0].partition("to run them: ")[2].split(", ")
     assert left_out == ["coke/bandwidth", "coke/bandwidth_rows", "pof_mkl/switches"]
     all_of_them = _names("coke") | _names("pof_mkl")
     assert sorted(sweeps) == sorted(f"+experiment={name}" for name in all_of_them - {*left_out})

@@ -98,7 +98,7 @@ def test_the_page_names_what_is_broken_or_failed_and_touches_nothing(
     assert sorted((str(path), path.lstat().st_mtime_ns) for path in good.parent.rglob("*")) == before
     assert (answer.code, answer.out.startswith("outputs/report.html: 1 run,")) == (0, True), answer
     [line] = answer.err.splitlines()
-    start = "warning: broken runs omitted, run the same command again to repair one: outputs/runs/"
+    start = "warning: broken runs omitted; to repair one, run its command again: outputs/runs/"
     assert line.startswith(start) and line.endswith(" more") and line.isprintable() and len(line) < 2000
     page, shown = read_page()
     assert shown == {"good"}

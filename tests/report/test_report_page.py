@@ -76,7 +76,7 @@ def by_id(page: Element, name: str) -> Element:
 
 def test_an_empty_folder_gives_a_page_that_says_what_to_do(fkl: Callable) -> None:
     answer = fkl("report")
-    said = "warning: outputs/runs: no such folder, so there is no run to show; fkl run makes it\n"
+    said = "warning: outputs/runs: no such folder, so the page has no runs; fkl run makes it\n"
     assert (answer.code, answer.err) == (0, said)
     page = parsed(Path("outputs/report.html"))
     assert "Nothing was run yet" in text(by_id(page, "summary"))

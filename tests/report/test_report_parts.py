@@ -86,5 +86,5 @@ def test_a_picture_is_linked_where_it_lies(tmp_path: Path) -> None:
     assert one.source(tmp_path / "report") == "../a%20run%20%3C1%3E/mse.png"
     assert base64.b64decode(one.source(None).partition(",")[2]) == file.read_bytes()
     file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(FklError, match=r"mse\.png: not a picture that can be shown"):
+    with pytest.raises(FklError, match=r"mse\.png: cannot be shown, because"):
         picture(file, "lines")

@@ -56,7 +56,7 @@ WRONG = {
     "outcome = replace(outcome, y_hat=y_hat[:1])": "Outcome.y_hat has shape (1, 4), must be (R, K) = (2, 4)",
     "outcome = replace(outcome, loss=y_hat)": "Outcome.loss has shape (1, 4), must be (R, K, any) = (1, 4, any)",
     "up = Gradients(PerClient(samples.y))": f"Gradients.theta has shape (4,){AXES}",
-    "up = Gradients(samples.y)": "Gradients.theta is ndarray, which is no payload",
+    "up = Gradients(samples.y)": "Gradients.theta is ndarray, which is not a payload",
     "up = Gradients(PerClient(theta + [0, np.nan][turn.t == 2]))": "Mine: Gradients.theta is not finite in round 3",
     "np.nan * server.theta": "Mine: Parameters.theta is not finite in round 1; ",
 }
@@ -81,7 +81,7 @@ def test_neither_a_label_of_bad_mathtext_nor_a_picture_that_fails_loses_a_run(
     assert (tmp_path / "here" / "mse.png").stat().st_size > 1000
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", None)
     answer = fkl("run", *SHORT, "out=there")
-    assert answer.code == 0 and "no figure of OFMKL-Avg on diabetes: TypeError: " in answer.err
+    assert answer.code == 0 and "the figure of OFMKL-Avg on diabetes cannot be drawn: TypeError: " in answer.err
     assert len(pd.read_csv(tmp_path / "there" / "summary.csv")) == 2
 
 

@@ -38,7 +38,7 @@ LARGE = (GOOD + "1,2,3.5\n" * 5000).encode()
 PACKED = ("dataset.path=own.csv.gz",)
 GISETTE, WEC = ("dataset=gisette", "algo=fdskl", "replicates=1"), ("dataset=wec", "kernels.D=4", "replicates=1")
 FROM = ("paths.data=files",)
-EDGE = "is not an edge, which is two integers"
+EDGE = "is not an edge; write two integers"
 REFUSED: dict[tuple[str, tuple[str, ...]], list[tuple[bytes, str]]] = {
     ("own.csv", OWN): [
         (b"\n\n", "empty; must be a table"),
@@ -58,10 +58,10 @@ REFUSED: dict[tuple[str, tuple[str, ...]], list[tuple[bytes, str]]] = {
         for content in (GOOD.encode(), gzip.compress(LARGE)[:60], gzip.compress(LARGE)[:-4] + b"\1\2\3\4")
     ],
     ("edges.txt", GRAPH): [
-        (b"# nothing\n\n", "4 agents are in 4 pieces"),
+        (b"# nothing\n\n", "4 agents is not connected but has 4 parts"),
         (b"1 2\n2 3\n3 4\n", "line 3: there is no agent 4; must be from 0 to 3"),
-        (b"0 1\n1 1\n", "line 2: joins agent 1 to itself"),
-        (b"0 1\n1 2\n2 3\n1 0\n", "line 4: edge 1 0 is in line 1 already"),
+        (b"0 1\n1 1\n", "line 2: the edge joins agent 1 to itself"),
+        (b"0 1\n1 2\n2 3\n1 0\n", "line 4: edge 1 0 is already in line 1"),
         ("0 １\n".encode(), f"line 1: .* {EDGE}"),
         (b"0 1\n\x1b[31m1 2\n", r"edges\.txt, line 2: the control character U\+001B"),
         (b"x" * 1_000_000, rf"line 1: 'x{{60}}\.\.\.' {EDGE}"),
@@ -105,7 +105,7 @@ def _huge(path: Path) -> None:
         file.truncate(1 << 42)
 
 
-NO_FILE = "path=.*: must be an existing file, no folder, pipe or device|cannot be read"
+NO_FILE = "path=.*: must be an existing file, not a folder, pipe or device|cannot be read"
 PLACES: dict[str, tuple[Callable[[Path], Any], str]] = {
     "nothing": (lambda path: None, NO_FILE),
     "a folder": (Path.mkdir, NO_FILE),

@@ -22,10 +22,10 @@ ALGO = [
     # Tags that name types, what hangs, or fills the memory
     (f"{POF}M: !!python/object/apply:os.system [ls]\n", f"{X}, line 2: .*os.system: no such type"),
     (POF + BOMB, f"{X}.*more than 30000 keys and values"),
-    (f"{POF}M: &a [*a]\n", f"{X}, line 2: an alias inside what it names"),
+    (f"{POF}M: &a [*a]\n", f"{X}, line 2: an alias that contains itself"),
     (f"{POF}M: {'[' * 50_000}\n", f"{X}: nested more than 50 deep"),
     (POF + "# x\n" * 70_000, f"{X}: longer than 262144 bytes"),
-    (POF + DOUBLING, r"algo\.a\d+: stands for more than"),
+    (POF + DOUBLING, r"algo\.a\d+: has more than"),
     # What cannot be composed
     (f"{POF}nope: 3\n", "algo.nope: no such key"),
     (f"defaults: [x, _self_]\n{POF}", "algo/x.yaml: its defaults lead back to itself"),
@@ -38,26 +38,26 @@ ALGO = [
     (f"{POF}M: {{_target_: evil.Evil}}\n", "algo.M=.*: must be an integer"),
 ]
 """Contents of conf/algo/x.yaml, and what is said of them."""
-NOT_IN_A_FILE = "experiment/x.yaml: hydra=.*: must be sweeper.params alone, what a sweep varies"
+NOT_IN_A_FILE = "experiment/x.yaml: hydra=.*: must be only sweeper.params, the keys of a sweep"
 EXPERIMENT = {
     # What would run code, or reach beyond a run
     "hydra: {callbacks: {x: {_target_: joblib.load, filename: evil.pkl}}}": NOT_IN_A_FILE,
     "hydra: {job: {env_set: {LD_PRELOAD: ./evil.so}}}": NOT_IN_A_FILE,
     "hydra: {sweeper: {params: {+hydra.callbacks.x._target_: joblib.load}}}": (
-        r"hydra.sweeper.params.\+hydra.*: must be values of a key of runs"
+        r"hydra.sweeper.params.\+hydra.*: must be values of a key of fkl"
     ),
     "hydra: {sweeper: {params: {seed: range(0)}}}": r"seed=range\(0\): no values",
     r'out: "a\0b"': "out=.*: must be .*, without control",
     r'scaling: "a\u202eb"': r"scaling=a\\u202eb: must be",
     "seed: {a: b}": "seed=.*: must be an integer",
-    "seed: ${oc.create:'[1,2]'}": "an interpolation that makes keys",
+    "seed: ${oc.create:'[1,2]'}": "its interpolation makes keys",
 }
 """Lines of conf/experiment/x.yaml."""
 HEAD = "# @package _global_\n"
 CASES = [("algo", *case) for case in ALGO]
 CASES += [("experiment", f"{HEAD}{text}\n", said) for text, said in EXPERIMENT.items()]
 OF_HYDRA = "# @package hydra.callbacks.x\n_target_: os.system\n"
-CASES.append(("experiment", OF_HYDRA, "@package hydra.callbacks.x: must not be of hydra's"))
+CASES.append(("experiment", OF_HYDRA, "@package hydra.callbacks.x: must not be a node of Hydra's"))
 
 
 @pytest.mark.parametrize(("group", "content", "said"), CASES, ids=[f"{group} {said}" for group, _, said in CASES])

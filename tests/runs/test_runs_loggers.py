@@ -179,7 +179,7 @@ def test_a_logger_of_one_s_own_and_one_that_breaks(fkl, tmp_path):
     answer = fkl(*RUN, "chunk=null", *own)
     assert answer.code == 0
     said = [line[line.index("warning: ") :] for line in answer.err.splitlines() if "warning: " in line]
-    told = "warning: logger.worse gets no more of this run: own_logger.py, line 21: ConnectionError: nobody there"
+    told = "warning: logger.worse is not called again: own_logger.py, line 21: ConnectionError: nobody there"
     assert said == [told]
     [folder] = tmp_path.glob("outputs/runs/*")
     table = by_part(folder, ("all", (0, 1, 2)))["all"]
@@ -196,8 +196,8 @@ def test_a_logger_that_does_not_come_back_holds_up_no_run(fkl, tmp_path, monkeyp
     own = ("+logger.mine._target_=own_logger.Mine", "+logger.lost._target_=own_logger.Hangs", f"+logger.lost.at={at}")
     answer = fkl(*RUN, *own, *(["algo.eta=1e30"] if at == "fail" else []))
     assert answer.code == (2 if at == "fail" else 0), answer.err
-    assert answer.err.count("gets no more of this run") == 1
-    assert "warning: logger.lost gets no more of this run: TimeoutError: no answer in 1 s\n" in answer.err
+    assert answer.err.count("is not called again") == 1
+    assert "warning: logger.lost is not called again: TimeoutError: no answer in 1 s\n" in answer.err
     assert (tmp_path / "mine.txt").exists()
 
 
@@ -217,7 +217,7 @@ def test_a_file_that_is_not_the_run_s_log_stays_as_it_is(fkl, tmp_path):
     (tmp_path / "diary.txt").write_text("mine\n")
     answer = fkl(*RUN, "logger=jsonl", "logger.jsonl.file=diary.txt")
     assert answer.code == 0
-    assert "warning: logger.jsonl gets no more of this run: FklError: diary.txt: not a log of this run" in answer.err
+    assert "warning: logger.jsonl is not called again: FklError: diary.txt: not a log of this run" in answer.err
     assert (tmp_path / "diary.txt").read_text() == "mine\n"
 
 

@@ -96,7 +96,7 @@ def test_losses_of_rows_are_kept_in_order_however_many_replicates_run_together()
         ("metrics.b=own_losses.fails", r"metrics.b=own_losses.fails: own_losses.py, line 21: ValueError: no thanks"),
         ("metrics.b=own_losses.FIRST", "metrics.b=own_losses.FIRST: must be a function"),
         ("metrics.b=mae", "MODULE.FUNCTION"),
-        ("metrics.mse=own_losses.squares", "no column of fkl's"),
+        ("metrics.mse=own_losses.squares", "differs from fkl's columns"),
         ("metrics.mae=own_losses.squares engine=jax", "numba or numpy for POF-MKL: .*metrics"),
     ],
 )

@@ -104,16 +104,16 @@ ENDLESS = npy(np.zeros(3)).replace(b"(3,), }" + b" " * 15, b"(1000000000000000,)
 HOSTILE: list[tuple[str, str, bytes, str]] = [
     # Kind, member of the file, what it holds, and what is said
     ("linear", "0/w", npy(np.array([Trap()], dtype=object), allow_pickle=True), "an array of objects"),
-    ("linear", "0/w", npy(np.zeros(3, np.float16)), "do not go together"),
+    ("linear", "0/w", npy(np.zeros(3, np.float16)), "do not fit together"),
     ("linear", "0/w", ENDLESS, "of (1000000000000000,) numbers in 24 bytes"),
-    ("linear", "0/w", npy(np.zeros(3))[:-8], "an array said to be of (3,) numbers in 16 bytes"),
+    ("linear", "0/w", npy(np.zeros(3))[:-8], "an array of shape (3,) cannot have 16 bytes"),
     ("linear", "0/w", b"w", "it holds no arrays"),
-    ("linear", "2/w", npy(np.zeros(3)), "it has more than that: 2/w"),
+    ("linear", "2/w", npy(np.zeros(3)), "it has unknown arrays: 2/w"),
     ("linear", "about", npy(np.frombuffer(b"[" * 100_000, np.uint8)), "RecursionError"),
-    ("points", "0/families", npy(["rbf", "rbf", "eval"]), "do not go together"),
-    ("trees", "0/left", npy(np.array([0, -1, -1, -1])), "do not go together"),  # a way without end
-    ("network", "0/widths", npy(np.array([3, 4, 4, 1])), "do not go together"),
-    ("features", "0/weights", npy(np.ones((3, 4))), "do not go together"),
+    ("points", "0/families", npy(["rbf", "rbf", "eval"]), "do not fit together"),
+    ("trees", "0/left", npy(np.array([0, -1, -1, -1])), "do not fit together"),  # a way without end
+    ("network", "0/widths", npy(np.array([3, 4, 4, 1])), "do not fit together"),
+    ("features", "0/weights", npy(np.ones((3, 4))), "do not fit together"),
 ]
 
 
@@ -128,7 +128,7 @@ def test_a_file_that_is_not_as_it_was_written_is_refused_in_a_line(
             changed.writestr(name, content if name == f"{member}.npy" else whole.read(name))
     with pytest.raises(FklError) as refused:
         load(Path("model.npz"))
-    assert str(refused.value).startswith("model.npz: no model of this version of fkl: ")
+    assert str(refused.value).startswith("model.npz: not a model of this version of fkl: ")
     assert said in str(refused.value)
     assert not Path("trapped").exists()
 
@@ -235,7 +235,7 @@ def test_a_finished_run_is_given_its_model_when_it_is_asked_for_again(fkl: Calla
     before = {file.name: file.read_bytes() for file in Path("run").iterdir()}
     with pytest.raises(FklError, match="run: a run without a model; the same command with save_model=true adds it"):
         load("run")
-    assert "run has no model.npz: it is played again for it" in fkl(*RUN, "out=run", "save_model=true").out
+    assert "run has no model.npz: the run is repeated to save it" in fkl(*RUN, "out=run", "save_model=true").out
     fkl(*RUN, "out=whole", "save_model=true", "chunk=1")
     assert Path("run/model.npz").read_bytes() == Path("whole/model.npz").read_bytes()
     after = {file.name: file.read_bytes() for file in Path("run").iterdir()}
@@ -282,7 +282,7 @@ def test_a_row_is_predicted_by_its_sites_function_or_refused(fkl: Callable[..., 
     other = other.assign(y=[9.0, 8.0, 7.0, 11.0])
     other.to_csv("other.csv", index=False)
     answer = fkl("predict", "run", "other.csv", "--across", "y")
-    assert answer.err.startswith("root mean squared errors in the target's own units: a row a function, a column a si")
+    assert answer.err.startswith("root mean squared errors in the target's own units: one row per model, one c")
     found = pd.read_csv(io.StringIO(answer.out), index_col="function")
     assert ([*found.index], list(found)) == ([10, 20, 30], ["20", "40", "10"])
     for function in found.index:
@@ -298,8 +298,8 @@ def test_what_cannot_be_predicted_is_refused_in_a_line(fkl: Callable[..., Answer
     model(functions()["linear"]).save(Path("model.npz"))
     Path("rows.csv").write_text("a,b\n1,2\n")
     for words, said in {
-        ("model.npz", "rows.csv"): "rows.csv: no column c; needed are a, b, c",
-        ("rows.csv", "rows.csv"): "rows.csv: no model of this version of fkl: it holds no arrays",
+        ("model.npz", "rows.csv"): "rows.csv: no column c; needed: a, b, c",
+        ("rows.csv", "rows.csv"): "rows.csv: not a model of this version of fkl: it holds no arrays",
     }.items():
         answer = fkl("predict", *words)
         assert answer.code == 2

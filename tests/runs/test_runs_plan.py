@@ -62,6 +62,6 @@ def test_a_sweep_is_planned_by_one_run_of_each_shape(fkl: Callable, monkeypatch:
         "12 runs",
         "  time      about 24 min 0 s one after another, with engine=numba",
         "  disk      about 24.0 MB",
-        "  memory    1.00 MB a replicate at most, besides the data",
+        "  memory    at most 1.00 MB per replicate, without the data",
     ]
     assert fkl("plan", "-m", *SMALL, "algo.M=1,100").code == 2

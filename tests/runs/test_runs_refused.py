@@ -29,20 +29,20 @@ REFUSED: dict[tuple[str, ...], dict[str, str]] = {
         "~algo=coke": "~algo=coke: algo is pof_mkl",
         # Words that are none, stand for too much or for nothing
         "algo.M": "algo.M: not understood; write KEY=VALUE",
-        "algo.M=1,2": "algo.M=1,2: several values are for fkl run -m, a run for each; a list is written [1,2]",
+        "algo.M=1,2": "algo.M=1,2: several values need fkl run -m, a run for each; a list is written [1,2]",
         "'algo.M=${algo.xi}' 'algo.xi=${algo.M}'": "algo.M: Recursive interpolation detected",
-        '"seed=\'${oc.create:\\"{a: 1}\\"}\'"': "seed: an interpolation that makes keys",
+        '"seed=\'${oc.create:\\"{a: 1}\\"}\'"': "seed: its interpolation makes keys",
         # Import paths, which must not run what they name
         "algo._target_=joblib.load": "algo._target_=joblib.load: must be the import path of a dataclass",
         # Folders
         f"out={'x' * 5000}": "must be a folder, or null; no name longer than",
         "out=.": "out=.: must be a folder other than the current one",
-        "paths.cache=~no.body": "paths.cache=~no.body: must be a folder; there is no user of this name",
+        "paths.cache=~no.body": "paths.cache=~no.body: must be a folder; no user has this name",
         # Keys that do not fit each other, or the data
         "algo.M=52": "algo.M=52: must be an integer from 1 to kernels.N=51",
         "partition=vertical": "partition=FeatureGroups: must be one of rows, such as iid, for POF-MKL",
         "network.uplink_budget=15": "network.uplink_budget=15: POF-MKL sends 16 scalars a client in round 1",
-        "algo=dkla topology=gnm topology.edges=2": "topology.edges=2: must be an integer from 3 to 6 to join 4 agents",
+        "algo=dkla topology=gnm topology.edges=2": "topology.edges=2: must be an integer from 3 to 6 to connect 4",
         "dataset=digits": "dataset=digits: must be one with a numeric target for POF-MKL",
     },
     # Methods that are named after their kernel, or have one
@@ -55,10 +55,10 @@ REFUSED: dict[tuple[str, ...], dict[str, str]] = {
         ),
     },
     SWEEP: {
-        "'seed=range(1000000)' 'algo.xi=range(0,1000)'": "seed=range(1000000): more than 100000 runs; sweep over less",
-        "'seed=interval(0,1)'": "seed=interval(0,1): must be values; an interval is for hydra/sweeper=optuna",
+        "'seed=range(1000000)' 'algo.xi=range(0,1000)'": "seed=range(1000000): more than 100000 runs; split it",
+        "'seed=interval(0,1)'": "seed=interval(0,1): must be values; an interval needs hydra/sweeper=optuna",
         "+hydra.callbacks.x._target_=pickle.load seed=1,2": "hydra.callbacks.x._target_=pickle.load: no such key",
-        "hydra/launcher=submitit_slurm seed=1,2": "hydra/launcher=submitit_slurm: must be another one where there is",
+        "hydra/launcher=submitit_slurm seed=1,2": "hydra/launcher=submitit_slurm: must be another one, because sbatch",
     },
     (*SEEDS, "hydra/launcher=joblib"): {
         "hydra.launcher.n_jobs=0": "hydra.launcher.n_jobs=0: must be an integer from 1 to 4096, or -1 for all cores",
@@ -97,7 +97,7 @@ def test_words_are_refused(fkl, tmp_path, monkeypatch, upon, words, said):
 def test_a_link_that_leads_back_to_itself_is_refused_before_the_run(fkl: Callable[..., Answer], tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to("loop")
     for word in ("out=loop", "paths.outputs=loop/here"):
-        said = f"error: {tmp_path / 'loop'}: cannot be written (a link that leads back to itself)\n"
+        said = f"error: {tmp_path / 'loop'}: cannot be written (it is a link to itself)\n"
         assert fkl("run", *SMALL, word) == (2, "", said)
     assert [path.name for path in tmp_path.iterdir()] == ["loop"]
 

@@ -35,7 +35,7 @@ def test_a_run_comes_out_again_by_digest_and_by_folder(fkl, run) -> None:
     for which in (run.name.rpartition("-")[2], str(run)):
         answer = fkl("replay", which)
         assert answer.code == 0
-        assert answer.out.startswith(f"✓ same digits in {run.name}: all of rounds.csv, clients.csv, summary.csv but ")
+        assert answer.out.startswith(f"✓ same digits in {run.name}: all of rounds.csv, clients.csv, summary.csv ")
         assert answer.out.endswith("code, data and versions are those of the run\n")
         assert answer.out.count("\n") == 1
     assert [path.name for path in Path("outputs").iterdir()] == ["runs"]
@@ -68,7 +68,7 @@ def test_what_differs_around_a_run_is_named(fkl, run) -> None:
     assert "data" not in out.partition("what differs")[2]
     del told["code"], told["data"]
     file.write_text(json.dumps(told))
-    assert fkl("replay", str(run)).out.endswith("; what the run does not tell: code, data\n")
+    assert fkl("replay", str(run)).out.endswith("; the run did not record code, data\n")
 
 
 def test_what_cannot_be_played_is_refused(fkl, run) -> None:

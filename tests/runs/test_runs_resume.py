@@ -88,7 +88,7 @@ def test_another_run_s_checkpoint_is_not_read(tmp_path: Path, capsys: pytest.Cap
     assert capsys.readouterr().err == ""
     checkpoint(tmp_path).save(PLACE, State(np.ones(3)), {})
     assert checkpoint(tmp_path, "another").place() is None
-    assert "not used, the run begins anew (another run's)" in capsys.readouterr().err
+    assert "not used, so the run starts from the beginning (it belongs to another run)" in capsys.readouterr().err
     checkpoint(tmp_path).remove()
     assert list(tmp_path.iterdir()) == []
 
@@ -107,7 +107,7 @@ def test_no_flipped_bit_and_no_cut_is_overlooked(tmp_path: Path, capsys: pytest.
         (tmp_path / "file").write_bytes(content)
         assert checkpoint(tmp_path).place() is None
         assert checkpoint(tmp_path).load(None, State) is None
-        assert capsys.readouterr().err.count("begins anew (its SHA-256") == 2
+        assert capsys.readouterr().err.count("starts from the beginning (its SHA-256") == 2
 
 
 def planted(done: Any, place: Any = PLACE, **more: Any) -> dict[str, Any]:
@@ -145,7 +145,7 @@ def test_what_is_planted_neither_runs_nor_counts(
     monkeypatch.syspath_prepend(str(tmp_path))
     write_sealed(tmp_path / "file", {"text": np.frombuffer(json.dumps(PLANTED[what]).encode(), np.uint8)})
     assert checkpoint(tmp_path).load(SimpleNamespace(), State) is None or checkpoint(tmp_path).place() is None
-    assert "begins anew" in capsys.readouterr().err
+    assert "starts from the beginning" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["evil.py", "file", "own.csv"]
     assert not {"evil", "antigravity"} & set(sys.modules)
 
@@ -157,5 +157,5 @@ def test_a_state_that_is_no_data_is_told_once_and_costs_the_run_nothing(
     kept = checkpoint(tmp_path)
     kept.save(PLACE, State(np.ones(1), [state]), {})
     assert not kept.due
-    assert "no checkpoints: the method's state holds " in capsys.readouterr().err
+    assert "no checkpoints are saved: the method's state holds " in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -61,8 +61,8 @@ def test_it_is_the_run_without_it_cut_at_the_first_such_round(words: tuple[str, 
     [
         ((*POF_MKL, "stop_when=mse"), "a column of rounds.csv, < or >, and a number"),
         ((*POF_MKL, "stop_when=error<1"), "must be of a column of rounds.csv: mse, regret"),
-        ((*POF_MKL, "chunk=2", "stop_when=mse<1"), "2 run at a time: give chunk=3"),
-        ((*POF_MKL, "engine=jax", "stop_when=mse<1"), "stop_when looks at each"),
+        ((*POF_MKL, "chunk=2", "stop_when=mse<1"), "2 run at a time: set chunk=3"),
+        ((*POF_MKL, "engine=jax", "stop_when=mse<1"), "stop_when checks each"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(words: tuple[str, ...], said: str, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_two_sweeps_do_not_share_a_folder(fkl, tmp_path):
     before = files_of(tmp_path)
     with FileLock(tmp_path / "sweep" / ".fkl-sweep.lock"):
         answer = fkl(*SWEEP, "hydra.sweep.dir=sweep")
-    assert answer.code == 2 and "sweep: must be a folder in which no other sweep is under way" in answer.err
+    assert answer.code == 2 and "sweep: must be a folder in which no other sweep is running" in answer.err
     assert before.items() <= files_of(tmp_path).items()
     assert fkl(*SWEEP, "hydra.sweep.dir=sweep").code == 0
     assert sorted(path.name for path in (tmp_path / "sweep").iterdir()) == ["jobs.csv", "multirun.yaml"]

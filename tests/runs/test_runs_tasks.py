@@ -49,7 +49,7 @@ def test_a_task_tells_what_is_asked(name: str) -> None:
 def test_who_names_no_task_learns_from_a_stream_and_what_is_no_task_is_refused() -> None:
     assert task_of(type("Mine", (), {"label": "Mine", "lam": 0.0})) is StreamTask
     for task in ("clustering", StreamTask(None)):
-        with pytest.raises(FklError, match=r"^algo: task of Mine is .*, where a class is named that is a fkl\.tasks"):
+        with pytest.raises(FklError, match=r"^algo: task of Mine is .*; it must be a subclass of fkl\.tasks"):
             task_of(type("Mine", (), {"label": "Mine", "task": task}))
 
 

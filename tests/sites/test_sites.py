@@ -191,14 +191,14 @@ def test_a_site_that_was_away_was_absent(name: str, exchange: int, tmp_path: Pat
     there = present(server)
     missed = np.flatnonzero(~there[:, 2])
     assert missed[0] == 5 and len(missed) >= 4 and there[-1, 2] and there[:, 0].all()
-    assert "round 6: no answer of site 2; it is played again without" in said
+    assert "round 6: no answer of site 2; the round is repeated without" in said
     assert "site 2 is back, 20 rows" in said
     require_equal(server, words, files)
 
 
 @pytest.mark.parametrize(
     ("lines", "said"),
-    [("", "it has lost its memory of 5 rounds, and takes no part"), ("1,2,3,4\n", "it has 21 rows, and had 20")],
+    [("", "it has lost its memory of 5 rounds"), ("1,2,3,4\n", "it has 21 rows, but had 20")],
 )
 def test_a_site_that_comes_back_without_its_memory_or_with_another_file_stays_out(
     lines: str, said: str, tmp_path: Path
@@ -281,7 +281,7 @@ def test_a_site_that_drops_out_of_a_secure_sum(phase: int, tmp_path: Path) -> No
     """Before the last phase the round is played again with new masks; in the last the others' shares suffice."""
     words, files = (*words_of("vm_kofl"), *SECURE), write_files(tmp_path, (9,) * 5)
     server, said = played(words, files, GoneInPhase({102: phase}))
-    assert ("round 6: no answer of site 2; it is played again without" in said) == (phase < 3)
+    assert ("round 6: no answer of site 2; the round is repeated without" in said) == (phase < 3)
     assert present(server).all()  # it answers again at once
     largest, same, _ = compared(words, files, tmp_path / RUN, RUN)
     assert largest < 1e-9
@@ -476,7 +476,7 @@ def test_answers_that_no_site_would_give_end_in_a_line(tmp_path: Path) -> None:
             try:
                 server, said = played(words, files, attacker)
             except FklError as error:
-                assert "no site has finite numbers any more" in str(error)
+                assert "no site has finite numbers left" in str(error)
                 diverged += 1
                 continue
             finally:
@@ -509,9 +509,7 @@ def test_a_file_that_cannot_be_read_is_refused_in_a_line(tmp_path: Path, capsys:
     server._poll_sites()
     assert list(server.members) == [0, 2]
     [refused] = [one for one in said if "cannot take part" in one]
-    assert refused == (
-        "site 1 (node 101) cannot take part: it cannot answer; the output of its fkl flower site says why"
-    )
+    assert refused == "site 1 (node 101) cannot take part: it cannot answer; see the output of fkl flower site there"
     assert "column a: 'word' is not a number" in capsys.readouterr().err
     good.rename(files[1])
     time.sleep(0.5)
@@ -552,7 +550,7 @@ def test_a_run_with_a_site_that_cannot_take_part_ends(
     files = write_files(tmp_path)
     pd.read_csv(files[1]).set_axis([*features, "y"], axis=1).to_csv(files[1], index=False)
     server, _, said = begun(words_of("pof_mkl"), files, timeout_s=0.5, **{"clients-per-site": per_site})
-    line = f"the run cannot begin: site 1 cannot take part: {reason}; once that is mended, start the run again"
+    line = f"the run cannot begin: site 1 cannot take part: {reason}; correct this and start the run again"
     assert str(trained(server)) == line
     assert f"site 1 (node 101) cannot take part: {reason}" in said
 
@@ -568,8 +566,8 @@ def test_a_round_that_needs_a_site_which_cannot_come_back_ends(tmp_path: Path) -
         return node == 102 and 200 in grid.nodes
 
     server, grid, _ = begun((*words_of("vm_kofl"), *SECURE), files, fails, timeout_s=0.5)
-    reason = "site 2 cannot take part: it has lost its memory of 5 rounds, and takes no part"
-    line = f"round 6 needs 1 more site with rows left: {reason}; once that is mended, {GOES_ON}"
+    reason = "site 2 cannot take part: it has lost its memory of 5 rounds"
+    line = f"round 6 needs 1 more site with rows left: {reason}; correct this, then {GOES_ON}"
     assert str(trained(server)) == line
 
 

@@ -40,7 +40,7 @@ def test_a_folder_with_something_in_it_is_left_alone(fkl: Callable, tmp_path: Pa
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "mine.txt").touch()
     told = fkl("flower", "init", "here", "--sites", "3", *GOOD)
-    assert (told.code, told.err) == (2, "error: here: exists already, and is not empty\n")
+    assert (told.code, told.err) == (2, "error: here: is not empty; give a new folder\n")
     assert [file.name for file in (tmp_path / "here").iterdir()] == ["mine.txt"]
 
 
@@ -58,7 +58,7 @@ def test_what_sites_cannot_play_is_refused(algo: str, tmp_path: Path) -> None:
     [
         (("algo=coke", "kernels=coke"), "algo=COKE: must be a method whose clients"),
         (("replicates=20",), "replicates=20: must be 1: real sites learn once"),
-        (("kernels=auto",), "kernels=AroundMedian: must be kernels of fixed bandwidths"),
+        (("kernels=auto",), "kernels=AroundMedian: must be kernels with fixed bandwidths"),
         (("dataset.target=",), "dataset.target=: must be the name of the column"),
         (("dataset.missing=mean",), "dataset.missing=mean: must be refuse or drop"),
         (("dataset.test_path=t.csv",), "dataset.test_path=t.csv: must be null"),
@@ -67,7 +67,7 @@ def test_what_sites_cannot_play_is_refused(algo: str, tmp_path: Path) -> None:
         (("participation=share",), "participation=Share: must be null"),
         (("privacy=local", "privacy.clip=1", "privacy.noise=1"), "scaling=unit_box: must be none with privacy.noise"),
         (("late=updates",), "late=LateUpdates: must be null"),
-        (("network.uplink_budget=9",), "network=Network(...): must be left as it is"),
+        (("network.uplink_budget=9",), "network=Network(...): must be unchanged"),
     ],
 )
 def test_what_follows_from_all_rows_is_refused(words: tuple[str, ...], line: str, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_without_flower_one_line_names_the_extra(fkl: Callable, monkeypatch: pyt
         (("--rows", "rows.csv", "--key", "rows.csv"), "error: key=rows.csv: must be given with --certificates"),
         (
             ("--rows", "rows.csv", "--certificates", "rows.csv", "--key", "rows.csv"),
-            "error: rows.csv: holds no private",
+            "error: rows.csv: not an OpenSSH private",
         ),
     ],
 )
@@ -147,10 +147,10 @@ def test_a_trial_names_the_site_whose_file_cannot_be_used(fault: str, trial: Cal
 @pytest.mark.parametrize(
     ("files", "project", "said"),
     [
-        ("a", {}, "there is 1 file of rows, and wards is for 3 sites: give one file for each, site 0's first\n"),
-        ("abca", {}, "there are 4 files of rows, and wards is for 3 sites: give one file for each, site 0's first\n"),
-        ("abc", {"sites = 3": ""}, "wards/pyproject.toml: is not as fkl flower init writes it ("),
-        ("abc", {"[": "[["}, "wards/pyproject.toml: is not as fkl flower init writes it ("),
+        ("a", {}, "1 file of rows is given, but wards is for 3 sites: give one file per site, in their order\n"),
+        ("abca", {}, "4 files of rows are given, but wards is for 3 sites: give one file per site, in their order\n"),
+        ("abc", {"sites = 3": ""}, "wards/pyproject.toml: not a file that fkl flower init wrote ("),
+        ("abc", {"[": "[["}, "wards/pyproject.toml: not a file that fkl flower init wrote ("),
         ("ddd", {}, "all sites"),
     ],
 )

@@ -177,8 +177,8 @@ def test_data_sets_with_failures_are_ranked() -> None:
     [
         (lambda: from_seeds([1.0], [2.0]), "one seed shows no spread"),
         (lambda: from_seeds([1.0, 0.0], [2.0, 2.0]), "above 0"),
-        (lambda: from_clients([1.0, 2.0, 3.0], [1.0, 2.0, 2.0]), "3 natural clients cannot tell: 4 are needed"),
-        (lambda: from_time(np.ones(9), np.ones(9)), "9 rounds cannot be cut into 10 blocks"),
+        (lambda: from_clients([1.0, 2.0, 3.0], [1.0, 2.0, 2.0]), "there are 3 natural clients: 4 are needed"),
+        (lambda: from_time(np.ones(9), np.ones(9)), "9 rounds cannot be divided into 10 blocks"),
         (lambda: from_time(1 + np.arange(100), np.ones(100)), "correlation of 0.70, above 0.4"),
         (lambda: from_rows(np.ones((21, 9)), np.ones((21, 9)), range(9)), "21 seeds share their rows"),
         (lambda: from_rows([[1, 2], [np.nan, 2]], [[1, 2], [2, 2]], range(2)), "judged on different rows"),

@@ -109,7 +109,7 @@ def test_what_would_help_is_told() -> None:
     """As many replicates as are named are enough, and one fewer is not."""
     near = Equivalence(100.0, 0.05, 100, np.nan, 103.0, 20.0, 10)
     assert near.outcome == CANNOT_TELL
-    number = int(near.why.rpartition("; ")[2].removesuffix(" replicates would tell"))
+    number = int(near.why.rpartition("; ")[2].removesuffix(" replicates would suffice"))
     assert [Equivalence(100.0, 0.05, 100, np.nan, 103.0, 20.0, R).agrees for R in (number - 1, number)] == [False, True]
     assert Equivalence(100.0, 0.05, 10**6, np.nan, 109.99, 20.0, 10).why.endswith("; never: too far off to agree")
     assert Equivalence(100.0, 0.05, 1, np.nan, 100.0, np.nan, 1).why.endswith("; one replicate shows no spread")

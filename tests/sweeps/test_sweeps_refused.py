@@ -16,7 +16,7 @@ SEARCH = ("hydra/sweeper=optuna", "objective=mse")
         (("seed=1,2", "algo.M=1,2"), "algo.M=1,2: more than 3 runs"),
         (("seed=range(1,1)",), "seed=range(1,1): no values"),
         ((*SEARCH, "algo.eta=interval(1,0.1)"), "algo.eta=interval(1,0.1): must have its smaller end first"),
-        ((*SEARCH, "algo.eta=tag(log,interval(-1,1))"), "algo.eta=tag(log,interval(-1,1)): must be of numbers > 0"),
+        ((*SEARCH, "algo.eta=tag(log,interval(-1,1))"), "algo.eta=tag(log,interval(-1,1)): must have numbers > 0"),
         ((*SEARCH, "algo.eta=1"), "hydra/sweeper=optuna: no key to search over"),
         (("seed=1,2", "hydra.sweep.dir=mine"), "hydra.sweep.dir=mine: must be a folder without a "),
     ],

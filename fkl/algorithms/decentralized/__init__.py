@@ -1,1 +1,1 @@
-"""Decentralized methods: agents on a graph, each with its own samples, no server."""
+"""Decentralized methods: agents on a graph, each with its own samples, and no server."""

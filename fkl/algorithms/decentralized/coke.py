@@ -17,9 +17,9 @@ CENSORED = ("norm", "squared_norm", "relative_norm")
 
 @dataclass(frozen=True)
 class Coke(Dkla):
-    """DKLA whose agents send theta only after it has changed enough since the last message, theta_hat.
+    """DKLA whose agents send theta only if it has changed enough since the last message, theta_hat.
 
-    When a link comes up again, both its ends send: neither knows what the other has sent in the meantime.
+    When a link comes up again, both its agents send, because neither knows what the other sent in the meantime.
     """
 
     label: ClassVar[str] = "COKE"
@@ -29,7 +29,7 @@ class Coke(Dkla):
     mu: float = key(0.98, "Threshold h(k) = v mu^k.", above=0, most=1)
     censored: str = key(
         "norm",
-        "Quantity that has to reach h(k) before an agent sends. |xi| is the paper's text. |xi|^2 agrees with the "
+        "Quantity that has to reach h(k) before an agent sends. |xi| is in the paper's text. |xi|^2 agrees with the "
         "published transmissions. |xi| / |theta_hat| is an event trigger: with mu = 1 it needs the same relative "
         "change at all times.",
         among=CENSORED,
@@ -45,7 +45,7 @@ class Coke(Dkla):
         if self.censored == "squared_norm":
             news = news**2
         elif self.censored == "relative_norm":
-            # An agent that has never sent has something new to send, unless theta is still 0.
+            # An agent that has never sent sends as soon as theta is not 0
             news = news / xp.maximum(xp.linalg.norm(own.theta_hat, axis=-1), np.finfo(np.float64).tiny)
         sends = news >= self.v * self.mu ** (turn.t + 1)  # eq. (20)
         return own, message, sends if inbox.awake is None else sends | inbox.awake.returned

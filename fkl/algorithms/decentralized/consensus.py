@@ -1,23 +1,23 @@
-"""Agents on a graph learn one theta of one kernel from all their samples, by diffusion or by ADMM.
+"""Agents on a graph learn a common theta of one kernel from all their samples, by diffusion or by ADMM.
 
-CTA: diffusion that combines, then adapts, the baseline in Xu et al., COKE, JMLR 22 (2021), section 5.
+CTA: combine-then-adapt diffusion, the baseline in Xu et al., COKE, JMLR 22 (2021), section 5.
 
-CTA, push-sum: With one-way links agents cannot find doubly stochastic weights by themselves. With weights that only sum
-to 1 for each receiver, CTA minimises a sum in which some agents count more. Here every agent splits its vector equally
-among itself and the agents that hear it, so the sum over agents is preserved. It splits a weight, 1 at first, in the
-same way. The weight becomes large at agents that receive much, and each agent divides its vector by it. This is the
-subgradient-push of Nedic and Olshevsky, "Distributed optimization over time-varying directed graphs", IEEE TAC 60
-(2015), eq. (3), with their names.
+CTA, push-sum: With one-way links, agents cannot find doubly stochastic weights locally. With weights that only sum to 1
+for each receiver, CTA minimises a sum in which some agents count more. Here every agent splits its vector equally among
+itself and the agents that hear it, so the sum over agents is preserved. It splits a weight, which starts at 1, in the
+same way. The weight becomes large at agents that receive much, and each agent divides its vector by its weight. This is
+the subgradient-push of Nedic and Olshevsky, "Distributed optimization over time-varying directed graphs", IEEE TAC 60
+(2015), eq. (3), in their notation.
 
 DKLA: decentralized kernel learning by ADMM, Algorithm 1 of Xu et al., COKE, JMLR 22 (2021).
 
-DKLA on links: In DKLA agent i updates gamma_i from the messages that it received. If a message is lost, its neighbour's
-gamma_j does not move in the opposite direction. The sum of all gamma is then no longer 0, and the agents agree on the
-minimiser of sum_i (R_i(theta) + gamma_i'theta) instead. Here an agent holds z_ij for each of its links, and a lost
-message leaves it as it was: the relaxed ADMM of Bastianello, Carli, Schenato and Todescato, "Asynchronous distributed
-optimization over lossy networks via relaxed ADMM: stability and linear convergence", IEEE TAC 66 (2021), with alpha =
-1/2. Without loss, and from z = 0, theta is DKLA's: their rho is twice DKLA's, and sum_j z_ij = rho sum_j (theta_i +
-theta_j) - gamma_i.
+DKLA on links: In DKLA, agent i updates gamma_i from the messages that it received. If a message is lost, its
+neighbour's gamma_j does not move in the opposite direction. The gamma then no longer sum to 0, and the agents agree on
+the minimiser of sum_i (R_i(theta) + gamma_i'theta) instead. Here an agent holds z_ij for each of its links, and a lost
+message leaves z_ij unchanged. This is the relaxed ADMM of Bastianello, Carli, Schenato and Todescato, "Asynchronous
+distributed optimization over lossy networks via relaxed ADMM: stability and linear convergence", IEEE TAC 66 (2021),
+with alpha = 1/2. Without loss, and starting from z = 0, theta is the same as in DKLA: their rho is twice DKLA's, and
+sum_j z_ij = rho sum_j (theta_i + theta_j) - gamma_i.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ from fkl.wire.payloads import OnLinks, PerClient, SameForAll
 
 @dataclass(frozen=True)
 class Message:
-    """Message of an agent to its neighbours: its theta (R, K, P)."""
+    """Message of an agent to all neighbours: its theta (R, K, P)."""
 
     theta: PerClient | Quantised | Sparse | SameForAll
 
@@ -52,7 +52,7 @@ class Message:
 class Consensus(Batched, Decentralized):
     """min over theta of sum_i R_i(theta), R_i(theta) = mean loss of agent i + lam / N |theta|^2 (COKE, eqs. 15, 16).
 
-    N agents are the K clients, L features the D of the one kernel.
+    Their N agents are the K clients here, and their L features are the D features of the only kernel.
     """
 
     label: ClassVar[str]
@@ -60,50 +60,50 @@ class Consensus(Batched, Decentralized):
 
     redraw: bool = key(
         False,
-        "Draw a new split, a new graph and new simulated samples in every replicate, as is done for the features. "
+        "Draw a new split, a new graph and new simulated samples in every replicate, just like new features. "
         "The spread over replicates then includes all of these. Otherwise all replicates share one split and one "
         "graph.",
     )
 
     @property
     def not_traceable(self) -> str:  # type: ignore[override]
-        """Why JAX cannot trace its iterations; empty if it can."""
+        """Why JAX cannot trace the iterations; empty if it can."""
         return "" if self.loss == "square" else "its agents search for the minimum of a logistic loss"
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """One kernel."""
+        """Refuse more than one kernel."""
         require(
             kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel, for example kernels=rbf_single"
         )
 
     def zeros(self, common: Common, *agents: int) -> Array:
-        """Zeros for theta of these agents, (R, K, P), or one for all, (R, P); refuses more than one kernel."""
+        """Zeros for the theta of each agent, (R, K, P), or for a common theta, (R, P); refuses more than one kernel."""
         self.require_fits(common.dictionary)
         return common.xp.zeros((common.bank.replicates, *agents, common.bank.width))
 
     def nothing_sent(self, common: Common) -> Message:
-        """Agents assume that a neighbour's theta is 0 before it sends one."""
+        """The message that agents assume of a neighbour until it sends one: theta = 0."""
         return Message(SameForAll(self.zeros(common)))
 
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
-        """Theta of every agent."""
+        """Every agent's function, by its theta."""
         theta = state.own.theta[:, :, None]  # (R, K, 1, P)
         return OnFeatures.of_replicates(world.bank, theta, np.ones(theta.shape[:3]))
 
 
 @dataclass
 class State:
-    """An agent's state after an iteration, besides its inbox: theta (R, K, P)."""
+    """An agent's state after an iteration, without its inbox: theta (R, K, P)."""
 
     theta: Array
 
 
 @dataclass(frozen=True)
 class Cta(Consensus):
-    """Every agent averages its neighbours' theta with its own by Metropolis weights, then descends on R_i.
+    """Every agent averages its neighbours' theta and its own with Metropolis weights, then descends on R_i.
 
-    If links are one-way, agent i weighs itself and the d_i agents that it hears equally, 1 / (1 + d_i). Agents that
-    many others hear then count more in the result; `PushCta` corrects that.
+    With one-way links, agent i gives itself and the d_i agents that it hears equal weights, 1 / (1 + d_i). Agents that
+    many others hear then count more in the result; `PushCta` corrects this.
     """
 
     label: ClassVar[str] = "CTA"
@@ -111,7 +111,7 @@ class Cta(Consensus):
     one_way: ClassVar[bool] = True
 
     eta: float = key(0.99, "Step size.", above=0)
-    local_steps: int = key(1, "Steps of an agent on R_i between two messages.", least=1, most=1000)
+    local_steps: int = key(1, "Number of steps of an agent on R_i between two messages.", least=1, most=1000)
 
     def start(self, common: Common, agents: int) -> tuple[State, Message]:
         """Start from theta = 0."""
@@ -137,7 +137,7 @@ class Cta(Consensus):
 
 @dataclass(frozen=True)
 class PushMessage:
-    """Message of an agent to each agent that hears it: x / d and, last, y / d, (R, K, P + 1)."""
+    """Message of an agent to each agent that hears it: x / d, with y / d as last entry, (R, K, P + 1)."""
 
     theta: PerClient | SameForAll
 
@@ -149,9 +149,9 @@ class PushState:
     Parameters
     ----------
     theta : (R, K, P)
-        z, with which it predicts.
+        The z with which an agent predicts.
     x : (R, K, P + 1)
-        y theta and, last, its weight y; the sum of y over agents is their number.
+        y theta, with the weight y as last entry; the sum of y over agents is their number.
     """
 
     theta: Array
@@ -160,10 +160,10 @@ class PushState:
 
 @dataclass(frozen=True)
 class PushCta(Cta):
-    """CTA whose agents push shares of their vectors, and divide by a weight that they push as well.
+    """CTA whose agents push shares of their vectors and of a weight, and divide the vector by the weight.
 
-    An agent's step is eta divided by its weight. Agents that hear few others have a small weight, so `eta` has to be
-    smaller than in CTA.
+    An agent's step size is eta divided by its weight. Agents that hear few others have a small weight, so `eta` has to
+    be smaller than in CTA.
     """
 
     label: ClassVar[str] = "CTA, push-sum"
@@ -180,7 +180,7 @@ class PushCta(Cta):
     def send(  # type: ignore[override]
         self, common: Common, own: PushState, inbox: Inbox, samples: BatchSamples, turn: Turn
     ) -> tuple[PushState, PushMessage, NDArray[np.bool_]]:
-        """Iteration t + 1: push x_i / d_i and y_i / d_i, where d_i counts the agent and those that hear it."""
+        """Iteration t + 1: push x_i / d_i and y_i / d_i, where d_i counts the agent and the agents that hear it."""
         everyone = common.xp.ones(own.x.shape[:2], np.bool_)
         return own, PushMessage(PerClient(own.x / (1 + inbox.listeners[..., None]))), everyone
 
@@ -191,7 +191,7 @@ class PushCta(Cta):
         summed = own.x / (1 + inbox.listeners[..., None]) + inbox.heard("theta")
         x, y = summed[..., :-1], summed[..., -1:]  # w_i(t + 1) = sum_j x_j(t) / d_j, and y_i(t + 1) likewise
         for _ in range(self.local_steps):
-            z = x / y  # only the quotient is an average of theta: x and y alone drift on one-way links
+            z = x / y  # only the quotient is an average of theta: with one-way links, x and y drift
             x = x - self.eta * (samples.gradient(z) + 2 * self.lam / samples.agents * z)
         theta = x / y
         return PushState(theta, common.xp.concatenate([x, y], axis=-1)), theta
@@ -206,7 +206,7 @@ class DklaState:
     theta, gamma : (R, K, P)
         Primal and dual variables.
     theta_hat : (R, K, P)
-        The neighbours' copy of theta: theta itself, unless the message was compressed.
+        The neighbours' copy of theta, which is theta unless the message was compressed.
     """
 
     theta: Array
@@ -239,18 +239,17 @@ class Dkla(Consensus):
         return DklaState(theta, own.gamma, own.theta_hat), Message(PerClient(theta)), everyone
 
     def sent(self, common: Common, own: DklaState, message: Message, sends: NDArray[np.bool_]) -> DklaState:
-        """The neighbours' copy from now on. The agent uses the same copy, so duals sum to 0 over agents."""
-        told: Array = message.theta.added_to(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
+        """Store the neighbours' new copy; the agent uses the same copy, so duals sum to 0 over agents."""
+        told: Array = message.theta.added_to(own.theta_hat)  # type: ignore[union-attr]  # no agent sends SameForAll
         theta_hat = told if known_everywhere(sends) else common.xp.where(sends[..., None], told, own.theta_hat)
         return DklaState(own.theta, own.gamma, theta_hat)
 
     def receive(
         self, common: Common, own: DklaState, inbox: Inbox, samples: BatchSamples, turn: Turn
     ) -> tuple[DklaState, Array]:
-        """Move the dual variable along the neighbours' theta of iteration k.
+        """Update the dual variable with the neighbours' theta of iteration k.
 
-        Only neighbours whose links are up count. A link is up at both ends or at neither, so the sum over agents stays
-        0.
+        Only neighbours whose links are up count. A link is up at both ends or at neither, so the duals still sum to 0.
         """
         apart = inbox.listeners[..., None] * own.theta_hat - inbox.heard("theta")
         gamma = own.gamma + self.rho * apart  # eq. (18b)
@@ -259,14 +258,14 @@ class Dkla(Consensus):
 
 @dataclass(frozen=True)
 class LinkMessage:
-    """Message of an agent to one neighbour: q_ij (R, links, P). The neighbour moves its z_ji halfway to q_ij."""
+    """Message of an agent to one neighbour: q_ij (R, links, P). The neighbour moves its z_ji half the way to q_ij."""
 
     z: OnLinks | SameForAll
 
 
 @dataclass(frozen=True)
 class LinkDkla(Consensus):
-    """In every iteration all agents solve their local problem and send each neighbour a message of its own."""
+    """In every iteration, all agents solve their local problem and send each neighbour a separate message."""
 
     label: ClassVar[str] = "DKLA on links"
     choices_reveal_data: ClassVar[bool] = False
@@ -283,7 +282,7 @@ class LinkDkla(Consensus):
     def send(
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
     ) -> tuple[State, LinkMessage, NDArray[np.bool_]]:
-        """Iteration k = t + 1: theta_i = argmin R_i(theta) + rho d_i |theta|^2 - (sum_j z_ij)'theta, and send q_ij."""
+        """Iteration k = t + 1: theta_i = argmin R_i(theta) + rho d_i |theta|^2 - (sum_j z_ij)'theta; send q_ij."""
         c = self.lam / samples.agents + self.rho * inbox.degree
         theta = samples.minimise(c, inbox.sum("z"), own.theta)
         q = 4 * self.rho * inbox.on_links(theta) - inbox.held["z"]
@@ -291,11 +290,11 @@ class LinkDkla(Consensus):
         return State(theta), LinkMessage(OnLinks(q)), everyone
 
     def keep(self, held: Array, came: Array) -> Array:
-        """z_ij = (z_ij + q_ji) / 2 if q_ji was received: alpha = 1/2."""
+        """z_ij after q_ji was received: (z_ij + q_ji) / 2, since alpha = 1/2."""
         return (held + came) / 2
 
     def receive(
         self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
     ) -> tuple[State, Array]:
-        """Nothing: z is in the inbox."""
+        """Return the unchanged state and theta, because z is in the inbox."""
         return own, own.theta

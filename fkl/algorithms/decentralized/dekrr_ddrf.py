@@ -1,12 +1,12 @@
-"""DeKRR-DDRF: decentralized kernel ridge regression in which each node chooses its own features by its data.
+"""DeKRR-DDRF: decentralized kernel ridge regression in which each node chooses features by its own data.
 
 Yang, He, He, Yang and Huang, "Decentralized Kernel Ridge Regression Based on Data-Dependent Random Feature", IEEE TNNLS
-(2024), arXiv 2405.07791. Equations are those of the authors' code (github.com/Yruikk/DeKRR-DDRF), in its names; node j
-has X_j and Y_j, N_j samples, neighbours p in N_j, and Z_pj = Z_p(X_j) are features of p at samples of j.
+(2024), arXiv 2405.07791. Equations are those of the authors' code (github.com/Yruikk/DeKRR-DDRF), in its notation: node
+j has N_j samples X_j and Y_j and neighbours p in N_j, and Z_pj = Z_p(X_j) are the features of p at the samples of j.
 
-Only what a node cannot compute by itself crosses a link. In the first iteration each node broadcasts its frequencies
-and phases. In the second, j can compute Z_pj, and sends each p the two Gram matrices of its samples that contain Z_pj.
-From then on nodes broadcast theta. The authors' code computes all nodes in one process and has no messages.
+Nodes send only what receivers cannot compute. In the first iteration, each node broadcasts its frequencies and phases.
+In the second, j can compute Z_pj, and sends each p the two Gram matrices of its samples that contain Z_pj. After that,
+nodes broadcast theta. The authors' code computes all nodes in one process and has no messages.
 """
 
 from dataclasses import dataclass
@@ -32,14 +32,14 @@ from fkl.wire.channel import Inbox
 from fkl.wire.payloads import OnLinks, PerClient, SameForAll
 
 PROXIMAL = 5.0
-"""Times c_j: weight that keeps a Jacobi step near Z_jj'theta_j, because all nodes step at once."""
+"""Factor of c_j in the weight that keeps a Jacobi step near Z_jj'theta_j, because all nodes step at once."""
 SMALLEST = 2.0**-54
-"""Replaces 0, which one uniform number in 2^53 is, before it is transformed to a normal number."""
+"""Replaces 0 (one uniform number in 2^53) before uniform numbers are transformed to normal ones."""
 
 
 @dataclass(frozen=True)
 class Known:
-    """What agents assume about a neighbour before it sends anything: a message of zeros."""
+    """The message of zeros that agents assume of a neighbour before it sends one."""
 
     omega: SameForAll
     phase: SameForAll
@@ -49,7 +49,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Features:
-    """Frequencies (R, K, d, D) and phases (R, K, D) of an agent, to all its neighbours."""
+    """Message of an agent to all neighbours: its frequencies (R, K, d, D) and phases (R, K, D)."""
 
     omega: PerClient
     phase: PerClient
@@ -57,21 +57,21 @@ class Features:
 
 @dataclass(frozen=True)
 class Grams:
-    """To neighbour p: c_j Z_pj Z_pj', the upper triangle, and c_j Z_pj Z_jj', (R, links, D (D + 1) / 2 + D^2)."""
+    """Message to p: the upper triangle of c_j Z_pj Z_pj', and c_j Z_pj Z_jj', (R, links, D (D + 1) / 2 + D^2)."""
 
     grams: OnLinks
 
 
 @dataclass(frozen=True)
 class Theta:
-    """Theta (R, K, D), to all neighbours."""
+    """Message of an agent to all neighbours: its theta (R, K, D)."""
 
     theta: PerClient
 
 
 @dataclass
 class State:
-    """An agent's state: theta (R, K, D), and its features' omega (R, K, d, D) and phase (R, K, D)."""
+    """An agent's state: theta (R, K, D), and omega (R, K, d, D) and phase (R, K, D) of its features."""
 
     theta: Array
     omega: Array
@@ -80,7 +80,7 @@ class State:
 
 @dataclass(frozen=True)
 class System:
-    """Matrices of the iterations, computed once from the samples by `kept`.
+    """Matrices for all iterations, computed once and stored in `OwnSamples.kept`.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class System:
     inverse : (R, K, D, D)
         M_j^-1.
     coupled : (R, links, D, D)
-        c_j Z_jj Z_pj' + c_p Z_jp Z_pp', the factor of the neighbour's theta.
+        c_j Z_jj Z_pj' + c_p Z_jp Z_pp', which multiplies the neighbour's theta.
     """
 
     pull: Array
@@ -102,10 +102,10 @@ class System:
 
 @dataclass(frozen=True)
 class DekrrDdrf(Batched, Decentralized):
-    """Nodes agree on their functions' values at their samples, c_j |Z_jj'theta_j - Z_pj'theta_p|^2, not on theta.
+    """Nodes agree on function values at their samples, c_j |Z_jj'theta_j - Z_pj'theta_p|^2, and not on theta.
 
     The objective is sum_j (|Z_jj'theta_j - Y_j|^2 + lam n_j |theta_j|^2 + c_j sum_p |Z_jj'theta_j - Z_pj'theta_p|^2),
-    with c_j = c / |N_j|. In the authors' code n_j = N / J, where N is the number of all samples.
+    with c_j = c / |N_j|. In the authors' code n_j = N / J, with N samples at J nodes.
     """
 
     label: ClassVar[str] = "DeKRR-DDRF"
@@ -115,12 +115,12 @@ class DekrrDdrf(Batched, Decentralized):
     conserves: ClassVar[bool] = True
     told_once: ClassVar[bool] = True
     own_features: ClassVar[bool] = True
-    not_traceable: ClassVar[str] = "its agents choose features of their own by their data, on the host"
+    not_traceable: ClassVar[str] = "its agents choose their own features by their data, on the host"
     task: ClassVar[type[Task]] = OwnFeaturesTask
 
     iterations: int = key(
         1500,
-        "Iterations, one more than steps: the first exchanges features, the second exchanges Gram matrices before "
+        "Number of iterations, one more than steps: the first exchanges features, the second Gram matrices before "
         "its step.",
         least=1,
         most=1_000_000_000,
@@ -130,7 +130,7 @@ class DekrrDdrf(Batched, Decentralized):
     c: float = key(1.0, "Weight of the agreement between neighbours.", least=0)
     penalty: str = key(
         "equal",
-        "Whether n_j is the same for all nodes, N / J, as published, or a node's own number of samples, N_j.",
+        "Whether n_j is the same for all nodes, N / J, as published, or the node's number of samples, N_j.",
         among=("equal", "by_samples"),
     )
     candidates: int = key(
@@ -142,14 +142,12 @@ class DekrrDdrf(Batched, Decentralized):
     )
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """One RBF kernel; each node draws its own cosine features."""
+        """Refuse all but one RBF kernel with cosine features, which each node draws."""
         require(
             kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel, for example kernels=rbf_single"
         )
         require(kernels.families == ("rbf",), "kernels.family", kernels.families[0], f"rbf for {self.label}")
-        require(
-            kernels.draw == "iid", "kernels.draw", kernels.draw, f"iid for {self.label}, whose nodes draw themselves"
-        )
+        require(kernels.draw == "iid", "kernels.draw", kernels.draw, f"iid for {self.label}, whose nodes draw features")
         require(kernels.map == "cosine", "kernels.map", kernels.map, f"cosine for {self.label}")
 
     def start(self, common: Common, agents: int) -> tuple[State, Known]:
@@ -164,11 +162,11 @@ class DekrrDdrf(Batched, Decentralized):
     def send(
         self, common: Common, own: State, inbox: Inbox, samples: OwnSamples, turn: Turn
     ) -> tuple[State, Any, NDArray[np.bool_]]:
-        """Features, then Gram matrices, then theta."""
+        """Send features, then Gram matrices, then theta in all further iterations."""
         everyone = np.ones(own.theta.shape[:2], np.bool_)
         R, K, d, D = own.omega.shape
         if turn.t == 0:
-            # The D of `candidates` D frequencies whose features have the largest |z'Y| / N_j, and D new phases.
+            # Keep the D of `candidates` D frequencies with the largest |z'Y| / N_j, and draw D new phases
             many = self.candidates * D
             uniform = turn.vectors(Role.OWN_FEATURES, d * many)
             trial, phase = (
@@ -183,7 +181,7 @@ class DekrrDdrf(Batched, Decentralized):
             own = State(own.theta, omega, phase)
             return own, Features(PerClient(omega), PerClient(phase)), everyone
         if turn.t == 1:
-            # Send neighbour p c_j Z_pj Z_pj' and c_j Z_pj Z_jj', which it cannot compute without the samples of j.
+            # Send neighbour p c_j Z_pj Z_pj' and c_j Z_pj Z_jj', which it cannot compute without the samples of j
             upper, told, c = np.triu_indices(D), [], self._weights_of_agreement(inbox)
             for r in range(R):
                 mine = [_features_at(samples, j, own.omega[r, j], own.phase[r, j]) for j in range(K)]  # Z_jj'
@@ -210,7 +208,7 @@ class DekrrDdrf(Batched, Decentralized):
         return np.divide(self.c, inbox.degree, out=np.zeros_like(inbox.degree), where=inbox.degree > 0)
 
     def _linear_system(self, own: State, inbox: Inbox, samples: OwnSamples) -> System:
-        """The matrices of these features, computed once. The state does not hold them: they are many times as large."""
+        """The matrices for these features, computed once. They are not in the state, because they are much larger."""
         key = own.omega[..., 0].tobytes()
         if key in samples.kept:
             return samples.kept[key]
@@ -239,7 +237,7 @@ class DekrrDdrf(Batched, Decentralized):
         return system
 
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
-        """Every agent's own features: agent k has kernel k."""
+        """Every agent's function in its own features, stored as kernel k for agent k."""
         own, K = state.own, world.problem.clients
         zero, one = np.array(0.0), np.ones(K)
         return tuple(
@@ -249,5 +247,5 @@ class DekrrDdrf(Batched, Decentralized):
 
 
 def _features_at(samples: OwnSamples, j: int, omega: Array, phase: Array) -> Array:
-    """Features (n, D) of omega (d, D) and phase (D,) at the samples of agent j, zero in places without a sample."""
+    """Features (n, D) of omega (d, D) and phase (D,) at the samples of agent j; rows of padding are 0."""
     return np.sqrt(2 / len(phase)) * np.cos(samples.x[j] @ omega + phase) * samples.there[j][:, None]

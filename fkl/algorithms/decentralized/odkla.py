@@ -1,20 +1,20 @@
-"""Agents on a graph learn from streams by linearised or proximal steps of ADMM, with one kernel or several.
+"""Agents on a graph learn from streams by linearised or proximal ADMM steps, with one kernel or several.
 
 ODKLA: Xu, Wang, Chen and Tian, "QC-ODKLA: Quantized and Communication-Censored Online Decentralized Kernel Learning via
 Linearized ADMM", IEEE TNNLS (2023), arXiv 2208.02777. It is DKLA (`fkl.algorithms.decentralized.consensus`, whose
 equations are those of COKE) on streams. An agent uses the newest sample instead of all samples, and linearises its loss
-at theta_t with a proximal term |theta - theta_t|^2 / (2 eta). The paper's eta is 1 / eta here, because the key eta is a
-step size everywhere in fkl.
+at theta_t with a proximal term |theta - theta_t|^2 / (2 eta). The paper's eta is 1 / eta here, because eta is a step
+size everywhere in fkl.
 
 QC-ODKLA: Xu, Wang, Chen and Tian, IEEE TNNLS (2023), arXiv 2208.02777. It censors the theta_{t+1} of ODKLA as COKE
 censors DKLA's theta (`fkl.algorithms.decentralized.coke`, eqs. 19 and 20). The condition `compression` quantizes the
-difference to the neighbours' copy, Q(theta - theta_hat).
+difference from the neighbours' copy, Q(theta - theta_hat).
 
 DOMKL: Chae and Hong, "Distributed Online Learning with Multiple Kernels", arXiv 2102.12733 (first as 2011.08930). Only
 its abstract was available. The ADMM is that of Wang and Banerjee, "Online Alternating Direction Method" (ICML 2012), on
-the graph of DKLA. "Distributed Hedge" is read in one of two ways. With weights=averaged each step of Hedge is followed
-by a step of consensus on the logarithms of the weights. With weights=added an agent predicts with the products of its
-own weights and its neighbours', as in the DOMKL of github.com/FLlorente/DecentralizedOnlineGPs.
+the graph of DKLA. "Distributed Hedge" can be read in two ways. With weights=averaged, each step of Hedge is followed by
+a consensus step on the logarithms of the weights. With weights=added, an agent predicts with the products of its own
+and its neighbours' weights, as in the DOMKL of github.com/FLlorente/DecentralizedOnlineGPs.
 """
 
 from dataclasses import dataclass, replace
@@ -40,14 +40,14 @@ from fkl.wire.payloads import PerClient, SameForAll
 
 @dataclass
 class State:
-    """An agent's state after a round, besides its inbox.
+    """An agent's state after a round, without its inbox.
 
     Parameters
     ----------
     theta, gamma : (R, K, N, P)
         Primal and dual variables of each kernel; N = 1 for ODKLA.
     theta_hat : (R, K, N, P)
-        The neighbours' copy of theta: theta itself, unless the message was compressed.
+        The neighbours' copy of theta, which is theta unless the message was compressed.
     """
 
     theta: Array
@@ -60,7 +60,7 @@ class Odkla(WithLoss, OnStreams):
     """Agents predict, take one step on the newest sample's loss and towards their neighbours, and broadcast theta.
 
     L_t(theta) = l(theta'z(x_t), y_t) + lam |theta|^2, and an agent has d neighbours. An agent without neighbours
-    descends with the step eta.
+    descends with step size eta.
     """
 
     label: ClassVar[str] = "ODKLA"
@@ -70,7 +70,7 @@ class Odkla(WithLoss, OnStreams):
 
     eta: float | None = key(
         None,
-        "Step size, the inverse of the proximal term's weight; None for 1 / sqrt(T). With it, and a rho of that "
+        "Step size, the inverse of the proximal term's weight; None for 1 / sqrt(T). With this eta and a rho of that "
         "order, the regret is O(sqrt(T)).",
         above=0,
         must="a number > 0, or null for 1/sqrt(T)",
@@ -79,7 +79,7 @@ class Odkla(WithLoss, OnStreams):
     lam: float = key(1e-3, "Regularisation lambda of each sample's loss.", least=0)
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """One kernel."""
+        """Refuse more than one kernel."""
         require(
             kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel, for example kernels=rbf_single"
         )
@@ -91,20 +91,20 @@ class Odkla(WithLoss, OnStreams):
         return State(theta, gamma, theta_hat), Message(SameForAll(self._zero_theta(common)))
 
     def _zero_theta(self, common: Common, *agents: int) -> Array:
-        """Zeros for theta of this many agents, (R, K, N, P), or one for all, (R, N, P)."""
+        """Zeros for the theta of each agent, (R, K, N, P), or for a common theta, (R, N, P)."""
         bank = common.bank
         return common.xp.zeros((bank.replicates, *agents, bank.kernels, bank.width))
 
     def proximal(self, common: Common) -> float:
-        """Weight 1 / eta of the proximal term, over a horizon of T rounds."""
+        """Weight 1 / eta of the proximal term, for a horizon of T rounds."""
         return float(np.sqrt(common.rounds)) if self.eta is None else 1 / self.eta
 
     def learn(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[State, Outcome]:
         """Predict with theta_t, see y, and compute theta_{t+1} given the neighbours' theta_t.
 
         theta_{t+1} minimises grad L_t'theta + |theta - theta_t|^2 / (2 eta) + gamma'theta + rho sum_n |theta -
-        middle_in|^2. Middles are (theta_i + theta_n) / 2 of the copies that were sent. So theta_{t+1} is theta_t minus
-        (grad L_t + gamma + rho sum_n (theta_i - theta_n)) / (1 / eta + 2 rho d).
+        middle_in|^2. Here middle_in = (theta_i + theta_n) / 2, from the copies that were sent. So theta_{t+1} is
+        theta_t minus (grad L_t + gamma + rho sum_n (theta_i - theta_n)) / (1 / eta + 2 rho d).
         """
         xp, theta = common.xp, own.theta
         z = common.bank.features(samples.x).swapaxes(1, 2)  # (R, K, N, P)
@@ -115,7 +115,7 @@ class Odkla(WithLoss, OnStreams):
         near, d = self.proximal(common), inbox.degree[:, None, None]
         gradient = self.pointwise.derivative(f, y)[..., None] * z + 2 * self.lam * theta
         pull = self.rho * (d * own.theta_hat + inbox.sum("theta"))
-        # The loss is linearised at theta_t, so the minimum has this closed form.
+        # The loss is linearised at theta_t, so the minimiser has this closed form
         moved = (near * theta + pull - own.gamma - gradient) / (near + 2 * self.rho * d)
         return State(moved, own.gamma, own.theta_hat), outcome
 
@@ -138,16 +138,16 @@ class Odkla(WithLoss, OnStreams):
         return State(own.theta, own.gamma + self.rho * apart, own.theta_hat)
 
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
-        """Theta of every agent."""
+        """Every agent's function, by its theta."""
         return OnFeatures.of_replicates(world.bank, state.own.theta, np.ones(state.own.theta.shape[:3]))
 
 
 @dataclass(frozen=True)
 class QcOdkla(Odkla):
-    """ODKLA whose agents send theta only after it has changed enough since the last message, theta_hat.
+    """ODKLA whose agents send theta only if it has changed enough since the last message, theta_hat.
 
-    When a link comes up again, both its ends send: neither knows what the other has sent in the meantime. With
-    `compression=null` every scalar is sent with all its bits.
+    When a link comes up again, both its agents send, because neither knows what the other sent in the meantime. With
+    `compression=null`, scalars are not quantized.
     """
 
     label: ClassVar[str] = "QC-ODKLA"
@@ -159,7 +159,7 @@ class QcOdkla(Odkla):
     def send(
         self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn
     ) -> tuple[State, Message, NDArray[np.bool_]]:
-        """Round t, from 1: broadcast theta_{t+1} where |xi| >= h(t), xi = theta_hat - theta_{t+1}."""
+        """Round t, from 1: broadcast theta_{t+1} if |xi| >= h(t), with xi = theta_hat - theta_{t+1}."""
         own, message, _ = super().send(common, own, inbox, samples, turn)
         xi = own.theta_hat - own.theta
         sends = common.xp.sqrt(common.xp.einsum("rknp,rknp->rk", xi, xi)) >= self.v * self.mu ** (turn.t + 1)
@@ -168,7 +168,7 @@ class QcOdkla(Odkla):
 
 @dataclass(frozen=True)
 class DomklMessage:
-    """An agent's theta (R, K, N, P) and log w (R, K, N), with maximum 0."""
+    """Message of an agent: its theta (R, K, N, P) and log w (R, K, N), whose maximum is 0."""
 
     theta: PerClient | Quantised | Sparse | SameForAll
     log_w: PerClient | Quantised | Sparse | SameForAll
@@ -176,7 +176,7 @@ class DomklMessage:
 
 @dataclass
 class DomklState(State):
-    """The state of ODKLA, the log weights of an agent's kernels, log w, and those it predicts with, log q (R, K, N)."""
+    """ODKLA's state, with log weights of an agent's kernels, log w, and those used to predict, log q (R, K, N)."""
 
     log_w: Array
     log_q: Array
@@ -184,7 +184,7 @@ class DomklState(State):
 
 @dataclass(frozen=True)
 class Domkl(Odkla):
-    """Every agent learns all kernels jointly with its neighbours, and weighs them by its own losses and theirs."""
+    """Every agent learns all kernels jointly with its neighbours, and weights them by its own and their losses."""
 
     label: ClassVar[str] = "DOMKL"
     # No keys: its proximal step has a closed form only for squares.
@@ -195,14 +195,14 @@ class Domkl(Odkla):
     eta_k: float | None = key(None, "Step size of the weights; None for 1 / sqrt(T).", above=0)
     weights: str = key(
         "averaged",
-        "Whether an agent's log w becomes an average of its own and its neighbours' in each round, by which "
-        "losses spread over the whole graph, or comes from its own losses only, to which it adds the neighbours' "
+        "Whether an agent's log w becomes an average of its own and its neighbours' in each round, so "
+        "losses spread over the whole graph, or depends only on its own losses, and the agent adds the neighbours' "
         "log w to predict.",
         among=("averaged", "added"),
     )
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """Any number of kernels."""
+        """Accept any number of kernels."""
 
     def start(self, common: Common, agents: int) -> tuple[DomklState, DomklMessage]:  # type: ignore[override]
         """Start from theta = gamma = 0 and w = 1."""
@@ -213,7 +213,7 @@ class Domkl(Odkla):
     def learn(  # type: ignore[override]
         self, common: Common, own: DomklState, inbox: Inbox, samples: Samples, turn: Turn
     ) -> tuple[DomklState, Outcome]:
-        """Predict with all kernels, see y, and update each kernel and its weight by its loss."""
+        """Predict with all kernels, see y, and update each kernel and its weight."""
         xp, theta = common.xp, own.theta
         z = common.bank.features(samples.x).swapaxes(1, 2)  # (R, K, N, P)
         f, w = xp.einsum("rknp,rknp->rkn", z, theta), softmax(own.log_q)
@@ -223,8 +223,8 @@ class Domkl(Odkla):
         rate = 1 / np.sqrt(common.rounds) if self.eta_k is None else self.eta_k
         log_w = own.log_w - rate * loss
         log_w = log_w - log_w.max(axis=-1, keepdims=True)
-        # For each kernel the proximal step minimises L_t + |theta - theta_t|^2 / (2 eta) + gamma'theta + rho sum_n
-        # |theta - middle_in|^2: (c I + 2 z z') theta = b, a matrix of rank one plus a multiple of the identity.
+        # For each kernel, the proximal step minimises L_t + |theta - theta_t|^2 / (2 eta) + gamma'theta + rho sum_n
+        # |theta - middle_in|^2: it solves (c I + 2 z z') theta = b, in which z z' has rank one.
         near, d = self.proximal(common), inbox.degree[:, None, None]
         pull = self.rho * (d * own.theta_hat + inbox.sum("theta"))
         b = near * theta + pull - own.gamma + 2 * samples.y[:, None, None] * z
@@ -241,12 +241,12 @@ class Domkl(Odkla):
         return own, DomklMessage(PerClient(own.theta), PerClient(own.log_w)), everyone
 
     def sent(self, common: Common, own: DomklState, message: DomklMessage, sends: NDArray[np.bool_]) -> DomklState:  # type: ignore[override]
-        """Keep theta as it was received: this is the neighbours' copy."""
+        """Store theta as neighbours received it: this is their copy."""
         told: Array = message.theta.added_to(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
         return replace(own, theta_hat=told)
 
     def hear(self, common: Common, own: DomklState, inbox: Inbox, samples: Samples, turn: Turn) -> DomklState:  # type: ignore[override]
-        """Move gamma as ODKLA; log w_i = sum_j W_ij log w_j with Metropolis weights, or log q_i = sum_j log w_j."""
+        """Update gamma; log w_i = sum_j W_ij log w_j with Metropolis weights, or log q_i = sum_j log w_j."""
         after = super().hear(common, own, inbox, samples, turn)
         log_w = inbox.mix("log_w", own.log_w) if self.weights == "averaged" else own.log_w
         log_q = log_w if self.weights == "averaged" else log_w + inbox.sum("log_w")

@@ -1,18 +1,18 @@
 """Agents on a graph average the sums from which random-feature Gaussian processes are learned.
 
-`fkl.algorithms.gaussian_processes` has the equations and their sources, docs/findings/gaussian_processes.md the
-differences between both methods.
+`fkl.algorithms.gaussian_processes` has the equations and their sources; docs/findings/gaussian_processes.md compares
+both methods.
 
-Consensus RF-GP: In each exchange agents average their information by one step of consensus, and use K times the average
-as the information of all K. This is the consensus on information of Battistelli and Chisci, Automatica 50 (2014), for
-states that do not move.
+Consensus RF-GP: In each exchange, agents average their information by one consensus step, and use K times the average
+as the information of all K agents. This is the consensus on information of Battistelli and Chisci, Automatica 50
+(2014), for states that do not move.
 
 D-RF-GP: Llorente, Waxman and Djuric, Decentralized Online Ensembles of Gaussian Processes for Multi-Agent Systems,
 ICASSP 2025, arXiv 2502.05301. The equations are those of the authors' code
-(github.com/FLlorente/DecentralizedOnlineGPs), with one exchange a round; of the paper only the abstract was available.
-In the authors' code an agent adds K times an average of the newest terms of itself and its neighbours to its sums, and
-the newest terms of others never travel further. Here an agent sends its sums so far, and its neighbours average these.
-The sums are the same, and a lost message then costs only the newest terms.
+(github.com/FLlorente/DecentralizedOnlineGPs), with one exchange per round; only the paper's abstract was available. In
+the authors' code, an agent adds K times an average of its own and its neighbours' newest terms to its sums, and the
+newest terms of others are not forwarded. Here an agent sends its sums so far, and its neighbours average these. The
+sums are the same, and a lost message costs only the newest terms.
 """
 
 from dataclasses import dataclass, replace
@@ -48,7 +48,7 @@ from fkl.wire.payloads import PerClient, SameForAll
 
 @dataclass(frozen=True)
 class Message:
-    """An agent's share of all sums.
+    """Message of an agent: its share of all sums.
 
     Parameters
     ----------
@@ -64,22 +64,22 @@ class Message:
 
 @dataclass
 class State:
-    """An agent's state, besides its inbox.
+    """An agent's state, without its inbox.
 
     Parameters
     ----------
     moments, totals : (R, K, N, L), (R, K, 2)
-        Its share of all sums. Over agents the shares add up to the sums of all samples that were sent.
+        The agent's share of all sums. The shares of all agents add up to the sums over all samples that were sent.
     own_moments, own_totals : (R, K, N, L), (R, K, 2)
-        Sums of its own samples since the last exchange.
+        Sums over the agent's own samples since the last exchange.
     noise : (R, K, N)
     root, theta, evidence : (R, K, N, P, P), (R, K, N, P), (R, K, N)
         The posterior with which an agent predicts: root'root = A^-1, the mean of theta, and the logarithm of each
         kernel's evidence.
     log_w : (R, K, N)
-        Sum of the log densities of its samples so far.
+        Sum of the log densities of the agent's samples so far.
     decided : (R, K) int64
-        Round in which noise levels were last chosen, -1 for none.
+        Round in which noise levels were last chosen, -1 if never.
     """
 
     moments: Array
@@ -96,20 +96,20 @@ class State:
 
 @dataclass(frozen=True)
 class ConsensusRfGp(GaussianProcesses, OnStreams):
-    """Agents average their shares of all sums with their neighbours, and predict with the posterior of K times a share.
+    """Agents average their shares of all sums with their neighbours, and predict from K times a share.
 
-    With shares M_k and sums F_k of its own newest samples, M_k <- sum_j W_kj (M_j + F_j) by Metropolis weights W in
-    each exchange, and an agent uses K M_k + F_k as the sums of all samples. On a complete graph these are the sums of
-    RF-GP's server. On other graphs an agent's own newest samples count too much until they have spread.
+    With shares M_k and sums F_k over an agent's newest samples, each exchange computes M_k <- sum_j W_kj (M_j + F_j)
+    with Metropolis weights W, and an agent uses K M_k + F_k as the sums over all samples. On a complete graph, these
+    are the sums of RF-GP's server. On others, an agent's newest samples count too much until they have spread.
     """
 
     label: ClassVar[str] = "Consensus RF-GP"
     choices_reveal_data: ClassVar[bool] = False
     on_a_graph: ClassVar[bool] = True
-    not_traceable: ClassVar[str] = "its messages are not alike in all rounds"
+    not_traceable: ClassVar[str] = "its messages differ between rounds"
 
     def needs(self, dictionary: Dictionary, problem: Problem) -> int:
-        """Least memory of a replicate in bytes: sums and factors of all kernels at every agent."""
+        """Least memory of a replicate in bytes, for the sums and factors of all kernels at every agent."""
         return problem.clients * super().needs(dictionary, problem)
 
     def start(self, common: Common, agents: int) -> tuple[State, Message]:
@@ -148,7 +148,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
     def send(
         self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn
     ) -> tuple[State, Message, NDArray[np.bool_]]:
-        """Broadcast M_k + F_k in rounds with an exchange."""
+        """In rounds with an exchange, broadcast M_k + F_k."""
         tells = common.xp.full(own.decided.shape, self.sends_in_round(turn.t))
         if tells.any():
             moments, totals = own.moments + own.own_moments, own.totals + own.own_totals
@@ -157,11 +157,11 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         return own, Message(PerClient(own.moments), PerClient(own.totals)), tells
 
     def hear(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> State:
-        """Average with the neighbours' messages, choose noise levels, and learn."""
+        """Average with the neighbours' messages, choose noise levels, and compute the posterior."""
         xp, t, P, K = common.xp, turn.t, common.bank.width, common.clients
         decided, noise = own.decided, own.noise
         own, moments, totals = self.agreed(own, inbox, self.sends_in_round(t))
-        # A share is a K-th of all sums; the agent's newest samples have not been shared yet.
+        # A share is 1/K of all sums; the agent's newest samples are not yet in it
         gram, pull = _matrices(K * moments + own.own_moments, P)
         totals = K * totals + own.own_totals
         decides = self.decides_in_round(t, decided) & self.sends_in_round(t)
@@ -173,8 +173,8 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         return replace(own, noise=noise, root=root, theta=theta, evidence=evidence, decided=decided)
 
     def agreed(self, own: State, inbox: Inbox, told: bool) -> tuple[State, Array, Array]:
-        """The state after a step of consensus, and the agent's shares of all moments and totals."""
-        if told:  # else the inbox has the messages of an earlier round
+        """The state after a consensus step, and the agent's shares of all moments and totals."""
+        if told:  # otherwise the inbox has messages of an earlier round
             own = replace(own, moments=inbox.mix("moments", own.moments), totals=inbox.mix("totals", own.totals))
         return own, own.moments, own.totals
 
@@ -186,26 +186,26 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
 
 
 def _matrices(moments: Array, P: int) -> tuple[Array, Array]:
-    """S (R, K, N, P, P) and b (R, K, N, P)."""
+    """The matrices S (R, K, N, P, P) and vectors b (R, K, N, P) of packed moments."""
     return symmetric_matrix(moments[..., :-P]), moments[..., -P:]
 
 
 @dataclass(frozen=True)
 class DRfGpMessage(Message):
-    """The sums of an agent's own samples, and the sum of their log densities, log_w (R, K, N)."""
+    """Message of an agent: the sums over its own samples, and the sum of their log densities, log_w (R, K, N)."""
 
     log_w: PerClient | Quantised | Sparse | SameForAll
 
 
 @dataclass(frozen=True)
 class DRfGp(ConsensusRfGp):
-    """Agents predict with the posterior of K times the average of their own and their neighbours' sums.
+    """Agents predict with the posterior from K times the average of their own and their neighbours' sums.
 
-    With sums M_j of the samples of agent j, and d_k neighbours of agent k, its sums of all samples are
-    K / (1 + d_k) (M_k + sum over neighbours of M_j). These weights sum to 1 at each agent, but not over agents, so the
-    samples of some agents count more than those of others. Kernels are weighed by the same average of log densities.
-    An agent computes each with its own posterior before it sees the target. The authors have flush=1, noise=0.01,
-    forget=1 and personal=False.
+    With sums M_j over the samples of agent j, agent k, which has d_k neighbours, uses K / (1 + d_k) (M_k + sum over
+    neighbours of M_j) as the sums over all samples. These weights sum to 1 at each agent, but not over agents, so the
+    samples of some agents count more than those of others. Kernels are weighted by the same average of log densities.
+    An agent computes each log density with its own posterior before it sees the target. The authors have flush=1,
+    noise=0.01, forget=1 and personal=False.
     """
 
     label: ClassVar[str] = "D-RF-GP"
@@ -225,17 +225,17 @@ class DRfGp(ConsensusRfGp):
     def send(
         self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn
     ) -> tuple[State, DRfGpMessage, NDArray[np.bool_]]:
-        """Broadcast the sums of the agent's own samples in rounds with an exchange."""
+        """In rounds with an exchange, broadcast the sums over the agent's own samples."""
         own, message, tells = super().send(common, own, inbox, samples, turn)
         return own, DRfGpMessage(message.moments, message.totals, PerClient(own.log_w)), tells
 
     def hear(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> State:
-        """Learn from the agent's and its neighbours' sums, and weigh kernels by their log densities."""
+        """Learn from the agent's and its neighbours' sums, and weight kernels by log densities."""
         log_w = common.clients * _average("log_w", own.log_w, inbox)
         return replace(super().hear(common, own, inbox, samples, turn), evidence=log_w)
 
     def agreed(self, own: State, inbox: Inbox, told: bool) -> tuple[State, Array, Array]:
-        """The averages of the agent's and its neighbours' moments and totals; the state keeps the agent's."""
+        """The averages of the agent's and its neighbours' moments and totals; the state keeps the agent's own sums."""
         return own, _average("moments", own.moments, inbox), _average("totals", own.totals, inbox)
 
 

@@ -1,1 +1,1 @@
-"""Online federated methods: one server, K clients, one sample per client and round."""
+"""Federated methods: a server and K clients, most of them online with one sample per client and round."""

@@ -1,4 +1,4 @@
-"""Federated gradient descent on each kernel's theta at the server, and methods that weigh the kernels.
+"""Federated gradient descent on each kernel's theta at the server, and methods that weight the kernels.
 
 OFMKL-Avg: baseline of Ghari and Shen (NeurIPS 2022, section 4), the plain mean of all kernels, each learned by Fed-OMD.
 Fed-OMD: Mitra, Hassani and Pappas, Online Federated Learning (2021).
@@ -30,26 +30,26 @@ from fkl.kernels.functions import OnFeatures
 from fkl.wire.payloads import FeatureGradients, PerClient, SameForAll
 
 MOST_STEPS = 1000
-"""Local steps in a round."""
+"""Largest number of local steps in a round."""
 
 
 @dataclass(frozen=True)
 class Parameters:
-    """The server's theta (R, N, P), to all clients."""
+    """Message to all clients: the server's theta (R, N, P)."""
 
     theta: SameForAll
 
 
 @dataclass(frozen=True)
 class Gradients:
-    """A client's gradients, for the kernels that it sends or for all."""
+    """Message of a client: its gradients, for the kernels that it sends or for all."""
 
     theta: FeatureGradients
 
 
 @dataclass(frozen=True)
 class LossesAndGradients:
-    """A client's losses (R, K, N) and its gradients, for all kernels or for those that it received."""
+    """Message of a client: its losses (R, K, N) and gradients, for all kernels or for those that it received."""
 
     losses: PerClient
     theta: FeatureGradients
@@ -57,26 +57,26 @@ class LossesAndGradients:
 
 @dataclass
 class Server:
-    """theta (R, N, P)."""
+    """State of the server: theta (R, N, P)."""
 
     theta: Array
 
 
 @dataclass(frozen=True)
 class Descent(WithLoss, Federated):
-    """Online gradient descent on l(theta'z, y) + lam |theta|^2, with the clients' mean gradient at the server."""
+    """Online gradient descent on l(theta'z, y) + lam |theta|^2 by the server, with the clients' mean gradient."""
 
     not_traceable: ClassVar[str] = ""
     unbiased: ClassVar[bool] = False
-    """Whether the mean step of the server's theta over a round's draws is `declared_step`."""
+    """Whether the step of the server's theta, averaged over a round's draws, is `declared_step`."""
 
     eta: float | None = key(
         None, "Learning rate; None for 1 / sqrt(T).", above=0, must="a number > 0, or null for 1/sqrt(T)"
     )
     step_factor: float = key(
         1.0,
-        "Factor of eta in updates of parameters, not of weights. The gradient is 2 (f - y) z; a factor of 1 / 2 "
-        "gives the step for a loss (f - y)^2 / 2. POF-MKL's published numbers come from 2, its baselines' from 1.",
+        "Factor of eta in updates of theta, but not of weights. The gradient is 2 (f - y) z; a factor of 1 / 2 "
+        "gives the step for a loss (f - y)^2 / 2. POF-MKL's published numbers use 2, its baselines' use 1.",
         above=0,
     )
     lam: float = key(1e-3, "Regularisation lambda; the paper does not state it.", least=0)
@@ -89,7 +89,7 @@ class Descent(WithLoss, Federated):
     )
 
     def rate(self, rounds: int) -> float:
-        """Eta over a horizon of T rounds."""
+        """The learning rate eta for a horizon of T rounds."""
         return self.eta if self.eta is not None else float(1 / np.sqrt(rounds))
 
     def gradients(
@@ -111,9 +111,10 @@ class Descent(WithLoss, Federated):
             a_{e+1} = (1 - 2 s lam) a_e,              b_{e+1} = b_e - s c_e,
             f_{e+1} = (1 - 2 s lam) f_e - s l'(f_e, y) |z|^2.
 
-        So the sum of g_0 to g_{E-1} is again c z + 2 lam a theta, with c = sum_e c_e and a = sum_e a_e. The server
-        steps by the same s: with only one client its result is theta_E. Importance weights of drawn kernels multiply
-        the sum, not single steps. Its mean over the draw is then the sum of a client that learns all kernels.
+        So the sum of g_0 to g_{E-1} is again c z + 2 lam a theta, with c = sum_e c_e and a = sum_e a_e. The server uses
+        the same step size s: with only one client, its result is theta_E. Importance weights of drawn kernels multiply
+        the sum, not single steps. Averaged over the draw, the result is then the sum for a client that learns all
+        kernels.
 
         Parameters
         ----------
@@ -148,7 +149,7 @@ class Descent(WithLoss, Federated):
         return c_sum, a_sum
 
     def own_steps(self, common: Common, samples: Samples, theta: Array) -> Stepped:
-        """E steps of each client on its own theta (R, N, K, P), overwritten; predictions and |theta|^2 before them."""
+        """Take E steps on each client's theta (R, N, K, P); return f, |theta|^2 before them, and theta after them."""
         here, step = samples.present.astype(np.float64), self.step_factor * self.rate(common.rounds)
         f, squared_norm, theta = common.bank.descend(samples.x, samples.y, here, theta, step, self.lam, self.pointwise)
         for _ in range(self.local_steps - 1):
@@ -156,7 +157,7 @@ class Descent(WithLoss, Federated):
         return f, squared_norm, theta
 
     def declared_step(self, world: World, theta: Array, t: int) -> Array:
-        """The mean over clients of their E gradient steps from theta (R, N, P) in round t, one step after another."""
+        """The mean over clients of E successive gradient steps from theta (R, N, P) in round t."""
         x, y, share = world.problem.round(t)
         z = world.bank.features(x).swapaxes(1, 2)  # (R, K, N, P)
         step = self.step_factor * (1 / np.sqrt(world.problem.rounds) if self.eta is None else self.eta)
@@ -173,17 +174,17 @@ class Descent(WithLoss, Federated):
         return Server(common.xp.zeros((bank.replicates, bank.kernels, bank.width))), None
 
     def broadcast(self, common: Common, server: Any, turn: Turn) -> Any:
-        """Theta to all clients."""
+        """Send theta to all clients."""
         return Parameters(SameForAll(server.theta))
 
     def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
-        """theta_i <- theta_i - eta mean_k grad L_ik, POF-MKL's eq. (10)."""
+        """Step theta_i <- theta_i - eta mean_k grad L_ik, POF-MKL's eq. (10)."""
         return Server(server.theta - self.step_factor * self.rate(common.rounds) * up.theta.mean(share))
 
 
 @dataclass(frozen=True)
 class OfmklAvg(Descent):
-    """Every client sends the gradients of all kernels; predictions weigh them equally."""
+    """Every client sends the gradients of all kernels; predictions weight the kernels equally."""
 
     label: ClassVar[str] = "OFMKL-Avg"
     choices_reveal_data: ClassVar[bool] = False
@@ -194,7 +195,7 @@ class OfmklAvg(Descent):
     def client(
         self, common: Common, client: None, down: Parameters, samples: Samples, turn: Turn
     ) -> tuple[None, Gradients, Outcome]:
-        """Predict with the mean of all kernels, and send grad L_ik of each."""
+        """Predict with the mean of all kernels, and send grad L_ik for each kernel."""
         bank, theta = common.bank, down.theta.values
         f = bank.predict(samples.x, theta)
         loss = self.pointwise.value(f, samples.y[:, None]) + self.lam * squared_norms(theta)[:, None]
@@ -203,7 +204,7 @@ class OfmklAvg(Descent):
         return None, Gradients(self.gradients(common, samples, theta, f)), outcome
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """The mean of the server's kernels."""
+        """The function that averages the server's kernels."""
         theta = state.server.theta[:, None]
         return OnFeatures.of_replicates(world.bank, theta, np.full(theta.shape[:3], 1 / world.bank.kernels))
 
@@ -215,18 +216,18 @@ class Ofskl(OfmklAvg):
     label: ClassVar[str] = "OFSKL"
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """One kernel."""
+        """Refuse more than one kernel."""
         require(kernels.N == 1, "kernels.N", kernels.N, f"1 for {self.label}, for example kernels=rbf_single")
 
     def start(self, common: Common, clients: int) -> tuple[Server, None]:
-        """Theta = 0."""
+        """Start from theta = 0."""
         self.require_fits(common.dictionary)
         return super().start(common, clients)
 
 
 @dataclass(frozen=True)
 class VmKoflDown:
-    """theta (R, N, P) and w (R, N), to all clients."""
+    """Message to all clients: theta (R, N, P) and w (R, N)."""
 
     theta: SameForAll
     weights: SameForAll
@@ -234,7 +235,7 @@ class VmKoflDown:
 
 @dataclass
 class VmKoflServer:
-    """theta (R, N, P) and log w (R, N)."""
+    """State of the server: theta (R, N, P) and log w (R, N)."""
 
     theta: Array
     log_w: Array
@@ -242,7 +243,7 @@ class VmKoflServer:
 
 @dataclass(frozen=True)
 class VmKofl(Descent):
-    """Theta as in OFMKL-Avg; w_i <- w_i exp(-eta mean_k L_ik) at the server."""
+    """The server learns theta as in OFMKL-Avg, and weights w_i <- w_i exp(-eta mean_k L_ik)."""
 
     label: ClassVar[str] = "vM-KOFL"
     choices_reveal_data: ClassVar[bool] = False
@@ -251,13 +252,13 @@ class VmKofl(Descent):
     message_of_one_sample: ClassVar[bool] = True
 
     def start(self, common: Common, clients: int) -> tuple[VmKoflServer, None]:
-        """theta_i = 0, w_i = 1; clients hold nothing."""
+        """Start from theta_i = 0, w_i = 1; clients hold nothing."""
         bank, xp = common.bank, common.xp
         shape = (bank.replicates, bank.kernels)
         return VmKoflServer(xp.zeros((*shape, bank.width)), xp.zeros(shape)), None
 
     def broadcast(self, common: Common, server: VmKoflServer, turn: Turn) -> VmKoflDown:
-        """Theta and w to all clients."""
+        """Send theta and w to all clients."""
         return VmKoflDown(SameForAll(server.theta), SameForAll(softmax(server.log_w)))
 
     def client(
@@ -274,9 +275,9 @@ class VmKofl(Descent):
     def server(
         self, common: Common, server: VmKoflServer, up: LossesAndGradients, share: Array, turn: Turn
     ) -> VmKoflServer:
-        """theta_i <- theta_i - eta mean_k grad L_ik and w_i <- w_i exp(-eta mean_k L_ik)."""
+        """Update theta_i <- theta_i - eta mean_k grad L_ik and w_i <- w_i exp(-eta mean_k L_ik)."""
         theta = super().server(common, server, up, share, turn).theta
-        # Weights stay in logarithms: over many rounds they fall below all floating-point numbers.
+        # Weights are kept as logarithms, because over many rounds they would underflow
         return VmKoflServer(theta, server.log_w - self.rate(common.rounds) * up.losses.mean(share))
 
     def log_weights(self, state: Star) -> Array:
@@ -285,7 +286,7 @@ class VmKofl(Descent):
         return log_w
 
     def weight_falls(self, world: World, outcome: Outcome, t: int) -> Array:
-        """The rate times mean_k L_ik."""
+        """Decrease of log w_i in a round: the rate times mean_k L_ik."""
         share = world.problem.round(t)[2]
         assert outcome.loss is not None
         return self.rate(world.problem.rounds) * (share[:, None] * outcome.loss).sum(axis=1)
@@ -301,35 +302,35 @@ LOSSES = ("mean", "sum")
 
 @dataclass(frozen=True)
 class Drawn:
-    """The number (R,) of the kernel that the server drew, to all clients."""
+    """Message to all clients: the number (R,) of the kernel that the server drew."""
 
     index: SameForAll
 
 
 @dataclass(frozen=True)
 class Copies:
-    """A client's copy (R, K, P) of the drawn kernel's theta."""
+    """Message of a client: its copy (R, K, P) of the drawn kernel's theta."""
 
     theta: PerClient
 
 
 @dataclass(frozen=True)
 class Average:
-    """The clients' mean theta (R, P) of the drawn kernel, to all clients."""
+    """Message to all clients: their mean theta (R, P) of the drawn kernel."""
 
     theta: SameForAll
 
 
 @dataclass(frozen=True)
 class Losses:
-    """A client's losses (R, K, N)."""
+    """Message of a client: its losses (R, K, N)."""
 
     losses: PerClient
 
 
 @dataclass(frozen=True)
 class LossesAndCopies:
-    """Copy and losses in one message, if clients learn before they send their copies."""
+    """Message of a client: its losses and its copy, if clients learn before they send their copies."""
 
     losses: PerClient
     theta: PerClient
@@ -337,7 +338,7 @@ class LossesAndCopies:
 
 @dataclass
 class EmKoflServer:
-    """log w (R, N), and the mean theta (R, P) of the round."""
+    """State of the server: log w (R, N), and the mean theta (R, P) of the round."""
 
     log_w: Array
     average: Array
@@ -345,7 +346,7 @@ class EmKoflServer:
 
 @dataclass
 class EmKoflClient:
-    """theta (R, N, K, P), in the bank's precision, and the last drawn kernel (R,)."""
+    """State of a client: theta (R, N, K, P) in the bank's precision, and the last drawn kernel (R,)."""
 
     theta: Array
     index: NDArray[np.int64]
@@ -353,11 +354,11 @@ class EmKoflClient:
 
 @dataclass(frozen=True)
 class EmKofl(Descent):
-    """Clients learn all kernels on their own; their copies of the drawn one become their average.
+    """Clients learn all kernels alone; their copies of the drawn kernel are replaced by the mean of the copies.
 
-    A round: the server draws kernel I by its weights and announces it, averages the clients' copies of theta_I, and the
-    clients adopt the average and predict with it. Then all clients learn all kernels from their sample, each starting
-    from its own copies, and send the kernels' losses. The authors' published script and an independent one in R do the
+    In a round, the server draws kernel I by its weights, announces it, and averages the clients' copies of theta_I. The
+    clients adopt the average and predict with it. Then every client learns all kernels from its sample, starting from
+    its own copies, and sends the kernels' losses. The authors' published script and an independent script in R do the
     same (differences.md of POF-MKL's paper).
     """
 
@@ -373,7 +374,7 @@ class EmKofl(Descent):
     )
     losses: str = key(
         "mean",
-        "Losses by which the server's weights shrink: w_i <- w_i exp(-eta_w mean_k L_ik), as vM-KOFL does, or the "
+        "Losses by which the server's weights shrink: w_i <- w_i exp(-eta_w mean_k L_ik), as in vM-KOFL, or with the "
         "sum over k.",
         among=LOSSES,
     )
@@ -387,14 +388,14 @@ class EmKofl(Descent):
     )
 
     def start(self, common: Common, clients: int) -> tuple[EmKoflServer, EmKoflClient]:
-        """theta_ik = 0, w_i = 1."""
+        """Start from theta_ik = 0, w_i = 1."""
         bank, xp = common.bank, common.xp
         R, N, P = bank.replicates, bank.kernels, bank.width
         theta = xp.zeros((R, N, clients, P), bank.precision)
         return EmKoflServer(xp.zeros((R, N)), xp.zeros((R, P))), EmKoflClient(theta, xp.zeros(R, xp.int64))
 
     def broadcast(self, common: Common, server: EmKoflServer, turn: Turn) -> Drawn | Average:
-        """First the kernel that is drawn, then the mean of the clients' copies of it."""
+        """Send the number of the drawn kernel first, and then the mean of the clients' copies of it."""
         if turn.exchange == 1:
             return Average(SameForAll(server.average))
         p = softmax(server.log_w)
@@ -404,7 +405,7 @@ class EmKofl(Descent):
     def client(
         self, common: Common, client: EmKoflClient, down: Any, samples: Samples, turn: Turn
     ) -> tuple[EmKoflClient, Any, Outcome | None]:
-        """Send the copy of the drawn kernel, adopt the mean, and learn all kernels in between or afterwards."""
+        """Send the copy of the drawn kernel, adopt the mean, and learn all kernels after or before that."""
         each = common.xp.arange(common.bank.replicates)
         averages_first = self.predictor == "average"
         if turn.exchange == 0:
@@ -417,14 +418,14 @@ class EmKofl(Descent):
         mean = down.theta.values[:, None]
         copies = common.xp.where(here, mean, client.theta[each, client.index])
         client = EmKoflClient(common.bank.put(client.theta, (each, client.index), copies), client.index)
-        forgotten = common.xp.zeros_like(client.index)  # absent clients have not heard it
+        forgotten = common.xp.zeros_like(client.index)  # absent clients do not know the drawn kernel
         if not averages_first:
             return EmKoflClient(client.theta, forgotten), None, None
         client, losses, outcome = self._learn_all_kernels(common, client, samples)
         return EmKoflClient(client.theta, forgotten), Losses(losses), outcome
 
     def server(self, common: Common, server: EmKoflServer, up: Any, share: Array, turn: Turn) -> EmKoflServer:
-        """The mean of the copies; and w_i <- w_i exp(-eta_w mean_k L_ik)."""
+        """Average the copies, and update w_i <- w_i exp(-eta_w mean_k L_ik)."""
         log_w, average = server.log_w, server.average
         if isinstance(up, Copies | LossesAndCopies):
             average = up.theta.mean(share)
@@ -439,19 +440,19 @@ class EmKofl(Descent):
         return log_w
 
     def weight_falls(self, world: World, outcome: Outcome, t: int) -> Array:
-        """eta_w times the mean or the sum of the losses of the clients that are present."""
+        """Decrease of log w_i in a round: eta_w times the mean or sum of the present clients' losses."""
         assert outcome.loss is not None
         share = world.problem.round(t)[2] if self.losses == "mean" else world.present(t)
         return self.weight_factor * self.rate(world.problem.rounds) * (share[:, None] * outcome.loss).sum(axis=1)
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """The kernel drawn in round t: its mean over the clients that have learned, or each client's own copy."""
+        """The kernel that is drawn in round t: its mean over clients that have learned, or each client's own copy."""
         drawn: Any = self.broadcast(world.common, state.server, Turn(t, 0, world.streams, range(1)))
         learned = []
         for r, i in enumerate(drawn.index.values):
             theta = state.client.theta[r, i][:, None]  # (K, 1, P)
             if self.predictor == "average":
-                learned_anything = state.client.theta[r].any(axis=(0, 2))  # a client begins with 0
+                learned_anything = state.client.theta[r].any(axis=(0, 2))  # a client starts with theta = 0
                 theta = theta[learned_anything if learned_anything.any() else slice(None)].mean(axis=0, keepdims=True)
             learned.append(OnFeatures.from_bank(world.bank, r, theta, np.ones((len(theta), 1)), np.array([i])))
         return tuple(learned)
@@ -459,7 +460,7 @@ class EmKofl(Descent):
     def _learn_all_kernels(
         self, common: Common, client: EmKoflClient, samples: Samples
     ) -> tuple[EmKoflClient, PerClient, Outcome]:
-        """Steps of all kernels, and the losses and predictions before them."""
+        """Take steps with all kernels; return the new state, and the losses and predictions before the steps."""
         each, index = common.xp.arange(common.bank.replicates), client.index
         f, squared_norm, theta = self.own_steps(common, samples, client.theta)
         loss = self.pointwise.value(f, samples.y[:, None]) + self.lam * squared_norm

@@ -1,7 +1,7 @@
-"""Fed-POE: every client mixes the model that all have learned together with the model that it has learned alone.
+"""Fed-POE: every client mixes the model that all clients learn together with the model that it learns alone.
 
 Ghari and Shen, Personalized Federated Learning with Mixture of Models for Adaptive Prediction and Model Fine-Tuning,
-NeurIPS 2024, for convex models (its regression on random features), and the authors' scripts air.py and wec.py.
+NeurIPS 2024, for convex models (regression on random features), and the authors' scripts air.py and wec.py.
 """
 
 from dataclasses import dataclass
@@ -20,15 +20,15 @@ from fkl.kernels.functions import OnFeatures
 
 @dataclass
 class Client:
-    """A client's own learner, theta (R, N, K, P) in the bank's precision, and the logarithms of three kinds of weights.
+    """State of a client: its own learner, with theta in the bank's precision, and the logarithms of all weights.
 
     Parameters
     ----------
     theta : (R, N, K, P)
     log_w : (R, K, 2, N)
-        Weights of the server's kernels, and of its own.
+        Weights of the server's kernels, and of the client's own kernels.
     log_ab : (R, K, 2)
-        Weights of both mixtures: a for the server's kernels, b for its own.
+        Weights of the two mixtures: a for the server's kernels, b for the client's own.
     """
 
     theta: Array
@@ -38,11 +38,11 @@ class Client:
 
 @dataclass(frozen=True)
 class FedPoe(Descent):
-    """Every client combines two mixtures of all kernels, one of the server's theta and one of its own.
+    """Every client combines two mixtures of all kernels, one with the server's theta and one with its own theta.
 
-    The server's kernels are learned as in OFMKL-Avg, the client's own by the same steps on its own samples. Weights of
-    kernels shrink by exp(-eta_k L_i), those of both mixtures by exp(-eta_k l(f, y)). A client therefore does nearly
-    as well as the better of learning together and learning alone.
+    The server's kernels are learned as in OFMKL-Avg, the client's own kernels by the same steps on its own samples.
+    Weights of kernels are multiplied by exp(-eta_k L_i), weights of the mixtures by exp(-eta_k l(f, y)). A client
+    therefore does nearly as well as the better of learning together and learning alone.
     """
 
     label: ClassVar[str] = "Fed-POE"
@@ -54,14 +54,14 @@ class FedPoe(Descent):
     eta_k: float | None = key(None, "Learning rate of all weights; None for 1 / sqrt(T).", above=0)
     local_steps: int = key(
         1,
-        "Gradient steps on the sample of the round, both from the server's theta, before their sum is sent, and "
-        "on its own.",
+        "Gradient steps on the sample of the round, from the server's theta, before their sum is sent, and also "
+        "from the client's own theta.",
         least=1,
         most=MOST_STEPS,
     )
 
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
-        """All theta are 0, and all weights 1."""
+        """Start with theta = 0 and weights of 1 everywhere."""
         bank, xp = common.bank, common.xp
         R, N, P = bank.replicates, bank.kernels, bank.width
         own = Client(
@@ -72,7 +72,7 @@ class FedPoe(Descent):
     def client(
         self, common: Common, client: Client, down: Parameters, samples: Samples, turn: Turn
     ) -> tuple[Client, Gradients, Outcome]:
-        """Predict with both mixtures together, update weights, learn alone, and send the gradients of the server's."""
+        """Predict with both mixtures, update weights, learn alone, and send gradients at the server's theta."""
         bank, xp, theta, y = common.bank, common.xp, down.theta.values, samples.y[:, None]
         together = bank.predict(samples.x, theta)
         alone, own_norm, own = self.own_steps(common, samples, client.theta)
@@ -91,19 +91,19 @@ class FedPoe(Descent):
         return learned, gradients, Outcome(y_hat, every, lambda: (ab * (w * norms).sum(axis=-1)).sum(axis=-1))
 
     def log_weights(self, state: Star) -> Array:
-        """Log w of the server's kernels and of a client's own, (R, K, 2, N)."""
+        """Log w of the server's kernels and of a client's own kernels, (R, K, 2, N)."""
         log_w: Array = state.client.log_w
         return log_w
 
     def weight_falls(self, world: World, outcome: Outcome, t: int) -> Array:
-        """eta_k L_i of the clients that are present."""
+        """Decrease of log w_i in a round: eta_k L_i for the present clients."""
         assert outcome.loss is not None
         loss = outcome.loss.reshape(*outcome.loss.shape[:2], 2, -1)
         eta_k = 1 / np.sqrt(world.problem.rounds) if self.eta_k is None else self.eta_k
         return eta_k * world.present(t)[:, None, None] * loss
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """For every client sum_i (a w_i theta_i + b v_i theta_ik)'z_i."""
+        """Every client's function, sum_i (a w_i theta_i + b v_i theta_ik)'z_i."""
         client: Client = state.client
         weights = softmax(client.log_ab)[..., None] * softmax(client.log_w)  # (R, K, 2, N)
         a, b = np.moveaxis(weights, 2, 0)[..., None]

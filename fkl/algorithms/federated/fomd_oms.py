@@ -1,7 +1,8 @@
-"""Online model selection: a client uses J of N kernels in a round, alone or together with others.
+"""Online model selection: a client uses J of N kernels in a round, and learns alone or with others.
 
 FOMD-OMS: Li, Wu, Xu and King, On the Necessity of Collaboration for Online Model Selection with Decentralized Data,
-NeurIPS 2024, and the authors' script FOMD-OMS.R. N kernels are their K hypothesis spaces, K clients their M.
+NeurIPS 2024, and the authors' script FOMD-OMS.R. The N kernels are their K hypothesis spaces, and the K clients their M
+clients.
 
 NCO-OMS: the non-cooperative comparator of Li, Wu, Xu and King, On the Necessity of Collaboration for Online Model
 Selection with Decentralized Data, NeurIPS 2024, and the authors' script NCO-OMS-2.R.
@@ -26,30 +27,30 @@ from fkl.kernels.functions import OnFeatures
 from fkl.wire.payloads import FeatureGradients, PerClient, Selected
 
 MOST_STEPS = 200
-"""Newton steps; one is enough if all C_i are equal."""
+"""Largest number of Newton steps; one is enough if all C_i are equal."""
 ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
 class ModelSelection(Federated):
-    """A round uses J of N kernels: A_1, drawn by p, predicts; the others are drawn uniformly from the rest."""
+    """A round uses J of N kernels: A_1, drawn from p, predicts; the other J - 1 are drawn uniformly from the rest."""
 
     not_traceable: ClassVar[str] = ""
 
     J: int = key(
         2,
-        "Kernels that a client uses in a round, 2 to N; 1 if there is only one kernel.",
+        "Number of kernels that a client uses in a round, 2 to N; 1 if there is only one kernel.",
         least=1,
-        must="an integer from 2 to kernels.N, or 1 of one kernel",
+        must="an integer from 2 to kernels.N, or 1 with one kernel",
     )
-    U: float = key(1.0, "Largest norm of a kernel's theta, which is projected on that ball.", above=0)
+    U: float = key(1.0, "Largest norm of a kernel's theta, which is projected on this ball.", above=0)
     norms: list[float] | None = key(
         None,
-        "U_i, one for each kernel, instead of U: hypothesis spaces of different sizes. The initial p is then "
+        "A norm U_i for each kernel, instead of U: hypothesis spaces of different sizes. The initial p is then "
         "nearly all on the smallest.",
         must="norms > 0, one for each kernel, or null for U",
     )
-    Y: float = key(1.0, "Largest target that the theoretical rates assume.", least=0)
+    Y: float = key(1.0, "Largest |target| that the theoretical rates assume.", least=0)
     eta: float | None = key(
         None,
         "Rate of p; None for the theoretical rate. Only eta / C_i matters, with C_i = (U_i + Y)^2: the authors' "
@@ -59,7 +60,7 @@ class ModelSelection(Federated):
     )
     step_size: float | None = key(
         None,
-        "Step lambda of theta, the same in every round; None for the theoretical step, which decreases. The "
+        "Step size lambda of theta in every round; None for the theoretical step size, which decreases. The "
         "authors' script for kernels has 0.5.",
         above=0,
         must="a number > 0, or null for theory's",
@@ -74,7 +75,7 @@ class ModelSelection(Federated):
         self.require(positive, "norms")
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """Check that J and norms fit the number of kernels."""
+        """Refuse J or norms that do not fit the number of kernels."""
         N = kernels.N
         allowed = f"an integer from {min(N, 2)} to kernels.N={N}"
         require(min(N, 2) <= self.J <= N, "J", self.J, allowed)
@@ -94,7 +95,7 @@ class ModelSelection(Federated):
         return 0.0 if self.J == N else (N - self.J) / (self.J - 1)
 
     def rate(self, N: int, rounds: int, clients: int) -> float:
-        """Eta of p over a horizon of T rounds; the theoretical rate depends on how many clients are averaged."""
+        """Learning rate eta of p for a horizon of T rounds; the theoretical rate depends on the number of clients."""
         if self.eta is not None:
             return self.eta
         a = self.spread(N)
@@ -102,11 +103,11 @@ class ModelSelection(Federated):
         return float(min(eta, 1 / (2 * a)) if a else eta)
 
     def steps(self, N: int, t: int, clients: int) -> NDArray[np.float64]:
-        """lambda_{t,i} of theta in round t, counted from 0, (N,)."""
+        """Step sizes lambda_{t,i} of theta in round t, from 0, (N,)."""
         if self.step_size is not None:
             return np.full(N, self.step_size)
         U, a = self.bounds(N), self.spread(N)
-        G = 2 * (U + self.Y)  # largest possible gradient if |theta|_i <= U_i, |z| = 1 and targets are at most Y
+        G = 2 * (U + self.Y)  # largest possible gradient if |theta_i| <= U_i, |z| = 1 and |y| <= Y
         xp = namespace(t) if traced(t) else np
         return U / (2 * G * np.sqrt(1 + a / clients)) / xp.sqrt(xp.maximum(a**2, t + 1))
 
@@ -127,13 +128,13 @@ class ModelSelection(Federated):
         return (N - self.J) / (N - 1) * xp.exp(log_p) + (self.J - 1) / (N - 1)
 
     def draw(self, log_p: Array, uniform: Array) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """A_1 (R, K), and whether a kernel is one of A_1 to A_J, (R, K, N).
+        """Draw A_1 (R, K), and whether each kernel is among A_1 to A_J, (R, K, N).
 
         Parameters
         ----------
         log_p : (R, K or 1, N)
         uniform : (R, K, 1 + N)
-            The first number draws A_1 by the inverse of p. The smallest of the others give A_2 to A_J.
+            The first number draws A_1 by inverting the distribution p. The J - 1 smallest others draw A_2 to A_J.
         """
         xp, N = namespace(log_p), log_p.shape[-1]
         drawn = (uniform[..., :1] >= xp.cumsum(xp.exp(log_p), axis=-1)).sum(axis=-1)
@@ -143,7 +144,7 @@ class ModelSelection(Federated):
 
 
 def project_into_balls(theta: Array, U: Array) -> Array:
-    """Each theta_i (..., N, P), scaled to norm U_i if it is longer."""
+    """The theta_i (..., N, P), each scaled to norm U_i if it is longer."""
     xp = namespace(theta)
     norm = xp.sqrt((theta**2).sum(axis=-1))
     factor = xp.where(norm > U, U / xp.where(norm > 0, norm, 1.0), 1.0)
@@ -151,17 +152,17 @@ def project_into_balls(theta: Array, U: Array) -> Array:
 
 
 def mirror_step(log_p: Array, c: Array, eta: float, C: Array) -> Array:
-    """Argmin over p of <p, c> + D(p, p_t), D the Bregman divergence of sum_i (C_i / eta) p_i ln p_i: in logarithms.
+    """Log p that minimises <p, c> + D(p, p_t), D the Bregman divergence of sum_i (C_i / eta) p_i ln p_i.
 
-    p_i <- p_i exp(-eta (c_i + mu) / C_i), with the mu in [-max c, 0] that makes their sum 1. The logarithm of that sum
-    is convex and decreasing in mu. At -max c it is not below 0, so Newton's steps from there increase to its zero.
+    It is p_i <- p_i exp(-eta (c_i + mu) / C_i), with the mu in [-max c, 0] for which they sum to 1. The logarithm of
+    the sum is convex and decreasing in mu. At -max c it is >= 0, so Newton steps from there increase to its zero.
     """
     xp = namespace(log_p)
     rate, mu = eta / C, -c.max(axis=-1, keepdims=True)
     start = log_p - rate * c
 
     def at(mu: Array) -> tuple[Array, Array, Array, Array]:
-        """mu, the logarithms of its weights, the weights over the largest, and the logarithm of their sum."""
+        """mu, the logarithms of its weights, the weights over the largest weight, and the logarithm of their sum."""
         exponents = start - rate * mu
         top = exponents.max(axis=-1, keepdims=True)
         weights = xp.exp(exponents - top)
@@ -172,12 +173,12 @@ def mirror_step(log_p: Array, c: Array, eta: float, C: Array) -> Array:
         return at(mu + excess * weights.sum(axis=-1, keepdims=True) / (rate * weights).sum(axis=-1, keepdims=True))
 
     _, exponents, _, excess = until(lambda known: (known[3] <= ROUNDING).all(), newton, at(mu), MOST_STEPS)
-    return exponents - excess  # corrects rounding
+    return exponents - excess  # corrects rounding errors
 
 
 @dataclass(frozen=True)
 class Down:
-    """The theta_i of the kernels that the server drew for a client, and the number (R, K) of the one that predicts."""
+    """Message to a client: theta_i of the kernels drawn for it, and the number (R, K) of the predicting kernel."""
 
     theta: Selected
     index: PerClient
@@ -185,7 +186,7 @@ class Down:
 
 @dataclass
 class Server:
-    """theta (R, N, P), log p (R, N), and how many clients there are."""
+    """State of the server: theta (R, N, P), log p (R, N), and the number of clients."""
 
     theta: Array
     log_p: Array
@@ -194,11 +195,11 @@ class Server:
 
 @dataclass(frozen=True)
 class FomdOms(ModelSelection):
-    """The server draws J kernels for every client, and learns all kernels from the clients' messages about these.
+    """The server draws J kernels for every client, and learns all kernels from the clients' messages about theirs.
 
-    The predicting kernel is drawn by p, the others uniformly. A client computes J kernels, however many there are. The
+    The predicting kernel is drawn from p, the others uniformly. A client computes only J kernels, whatever N is. The
     theoretical rates, which are the default, are small. With the rates of the authors' script,
-    ``+as_published=fomd_oms``, its error on naval and on wave_farm is 26 times smaller.
+    ``+as_published=fomd_oms``, the error on naval and on wave_farm is 26 times smaller.
     """
 
     label: ClassVar[str] = "FOMD-OMS"
@@ -216,7 +217,7 @@ class FomdOms(ModelSelection):
         return Server(xp.zeros((R, N, bank.width)), log_p, clients), None
 
     def broadcast(self, common: Common, server: Server, turn: Turn) -> Down:
-        """A_1 ~ p, and A_2 to A_J uniformly from the others, with a new draw for each client."""
+        """Draw A_1 ~ p, and A_2 to A_J uniformly from the others, separately for each client."""
         bank, K = common.bank, server.clients
         uniform = turn.vectors(Role.SELECTION, K * (1 + bank.kernels)).reshape(bank.replicates, K, -1)
         index, chosen = self.draw(server.log_p[:, None], uniform)
@@ -231,7 +232,7 @@ class FomdOms(ModelSelection):
         f = bank.predict(samples.x, theta)
         residual = f - samples.y[:, None]
         seen = xp.where(chosen, residual, 0.0)
-        # The loss has no regulariser: balls of radius U_i bound theta, so the gradient is 2 (f - y) z.
+        # The loss has no regulariser, because balls of radius U_i bound theta, so the gradient is 2 (f - y) z
         gradients = FeatureGradients(bank, samples.x, 2 * seen, xp.zeros_like(theta), chosen=chosen)
         squared_norm = xp.broadcast_to(squared_norms(theta)[:, None], f.shape)
         y_hat, of_first = (xp.take_along_axis(of_all, index, axis=-1)[..., 0] for of_all in (f, squared_norm))
@@ -239,7 +240,7 @@ class FomdOms(ModelSelection):
         return None, LossesAndGradients(PerClient(seen**2, chosen), gradients), outcome
 
     def server(self, common: Common, server: Server, up: LossesAndGradients, share: Array, turn: Turn) -> Server:
-        """One mirror step of every theta_i and of p, from means over clients in which drawn kernels weigh 1 / P_i.
+        """Take a mirror step with every theta_i and with p, from means over clients with weights 1 / P_i.
 
         theta_i <- Proj_{|theta| <= U_i} (theta_i - lambda_{t,i} (1/K) sum_k 1[i drawn for k] grad_ik / P_i)
         c_i = (1/K) sum_k 1[i drawn for k] l_ik / P_i, then `mirror_step`
@@ -254,7 +255,7 @@ class FomdOms(ModelSelection):
         return Server(project_into_balls(theta, common.xp.asarray(self.bounds(N))), log_p, K)
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """For every client the server's kernel that is drawn for it in round t."""
+        """Every client's function: the server's kernel that is drawn for it in round t."""
         down = self.broadcast(world.common, state.server, Turn(t, 0, world.streams, range(1)))
         one_of_all = down.index.values[..., None] == np.arange(world.bank.kernels)
         return OnFeatures.of_replicates(world.bank, state.server.theta[:, None], one_of_all)
@@ -262,7 +263,7 @@ class FomdOms(ModelSelection):
 
 @dataclass
 class Client:
-    """theta (R, N, K, P), in the bank's precision, and log p (R, K, N)."""
+    """State of a client: theta (R, N, K, P) in the bank's precision, and log p (R, K, N)."""
 
     theta: Array
     log_p: Array
@@ -272,7 +273,7 @@ class Client:
 class NcoOms(ModelSelection):
     """Every client runs FOMD-OMS alone.
 
-    With the rates of the authors' script, ``+as_published=nco_oms``, its error on naval and on wave_farm is 2.7 times
+    With the rates of the authors' script, ``+as_published=nco_oms``, the error on naval and on wave_farm is 2.7 times
     smaller than with the theoretical rates, which are the default.
     """
 
@@ -281,7 +282,7 @@ class NcoOms(ModelSelection):
     silent: ClassVar[bool] = True
 
     def start(self, common: Common, clients: int) -> tuple[None, Client]:
-        """theta_ik = 0; the server holds nothing."""
+        """Start from theta_ik = 0; the server holds nothing."""
         bank, xp = common.bank, common.xp
         R, N = bank.replicates, bank.kernels
         self.require_fits(common.dictionary)
@@ -289,17 +290,17 @@ class NcoOms(ModelSelection):
         return None, Client(xp.zeros((R, N, clients, bank.width), bank.precision), log_p)
 
     def broadcast(self, common: Common, server: None, turn: Turn) -> None:
-        """Nothing."""
+        """Send nothing."""
 
     def client(
         self, common: Common, client: Client, down: None, samples: Samples, turn: Turn
     ) -> tuple[Client, None, Outcome]:
-        """Draw A_1 to A_J, predict with A_1, and learn these."""
+        """Draw A_1 to A_J, predict with A_1, and learn all of them."""
         bank, xp, N = common.bank, common.xp, common.bank.kernels
         index, chosen = self.draw(client.log_p, turn.vectors(Role.SELECTION, 1 + N))
         P = self.chances(client.log_p)
         here = samples.present.astype(np.float64)
-        # Kernels that were not drawn keep their theta: their step is 0. 1 / P_i makes the others' steps unbiased.
+        # Kernels that were not drawn have step size 0 and keep their theta. 1 / P_i makes the other steps unbiased
         steps = xp.where(chosen, xp.asarray(self.steps(N, turn.t, 1)) / P, 0.0)
         f, squared_norm, theta = bank.descend(samples.x, samples.y, here, client.theta, steps, 0.0)
         loss = (f - samples.y[:, None]) ** 2
@@ -308,14 +309,14 @@ class NcoOms(ModelSelection):
         log_p = xp.where(samples.present[:, None], after, client.log_p)
         y_hat, of_first = (xp.take_along_axis(all_, index[..., None], axis=-1)[..., 0] for all_ in (f, squared_norm))
         outcome = Outcome(y_hat, loss + self.lam * squared_norm, lambda: of_first)
-        moved = chosen & samples.present[:, None]  # another projection would round the theta of absent clients
+        moved = chosen & samples.present[:, None]  # projecting again would round the theta of absent clients
         return Client(projected_where(moved, theta, xp.asarray(self.bounds(N))), log_p), None, outcome
 
     def server(self, common: Common, server: None, up: None, share: Array, turn: Turn) -> None:
-        """Learns nothing."""
+        """Learn nothing."""
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """For every client its own kernel that is drawn in round t."""
+        """Every client's function: its own kernel that is drawn in round t."""
         client: Client = state.client
         _, K, N = client.log_p.shape
         uniform = Turn(t, 0, world.streams, range(K)).vectors(Role.SELECTION, 1 + N)
@@ -324,8 +325,8 @@ class NcoOms(ModelSelection):
 
 
 def projected_where(chosen: NDArray[np.bool_], theta: Array, U: Array) -> Array:
-    """Theta (R, N, K, P), overwritten: the chosen kernels (R, K, N) are projected on balls of radius U (N,)."""
-    if traced(theta):  # whose number is not known
+    """Project the chosen kernels (R, K, N) of theta (R, N, K, P), which is overwritten, on balls of radius U (N,)."""
+    if traced(theta):  # their number is then unknown
         every = project_into_balls(theta, U[:, None])
         return namespace(theta).where(chosen.swapaxes(1, 2)[..., None], every, theta)
     r, k, i = chosen.nonzero()

@@ -1,4 +1,4 @@
-"""Nystroem methods of a star: clients send centres, and theta is in the space that these span.
+"""Nystroem methods with a server: clients send centres, and theta is in the space that these span.
 
 DKRR-NY-CM: Yin, Liu, Wang and Meng, Distributed Nystroem Kernel Learning with Communications, ICML 2021; the
 communications are those of Lin, Wang and Zhou, Distributed Kernel Ridge Regression with Communications, JMLR 21 (2020).
@@ -30,21 +30,21 @@ SPACE = "span of the centres"
 
 @dataclass(frozen=True)
 class Centres:
-    """Centres (m, d): each client's own, or those of all clients, the same for all."""
+    """Message with centres (m, d): each client's own, or those of all clients to all."""
 
     centres: Ragged
 
 
 @dataclass(frozen=True)
 class Vector:
-    """One vector per client (R, K, m), or the same for all (R, m)."""
+    """Message with a vector: one per client (R, K, m), or the same for all (R, m)."""
 
     vector: PerClient | SameForAll
 
 
 @dataclass
 class Client:
-    """Centres (R, m, d) of all clients, empty before the client receives them; theta and further vectors, (R, K, m)."""
+    """State of a client: all centres (R, m, d), empty before it receives them; theta and a direction, (R, K, m)."""
 
     centres: Array
     theta: Array
@@ -53,11 +53,11 @@ class Client:
 
 @dataclass(frozen=True)
 class Nystroem(HoldOut, OnBatches):
-    """min over f in span{kappa(c, .)} of sum_k mean (y_k - f(x_k))^2 + lam |f|^2, c the centres, for one exact kernel.
+    """Minimise sum_k mean (y_k - f(x_k))^2 + lam |f|^2 over span{kappa(c, .)}, c the centres, with an exact kernel.
 
-    Clients have equal weights however many samples they have, as in COKE's eqs. (15) and (16). In the first round every
-    client sends some of its samples, drawn uniformly, and receives those of all clients. These samples are disclosed,
-    even if later messages had noise, so privacy and other conditions on messages are refused.
+    Clients have equal weights, whatever their numbers of samples, as in COKE's eqs. (15) and (16). In the first round,
+    every client sends some of its samples, drawn uniformly, and receives those of all clients. These samples are
+    disclosed, even if later messages have noise, so privacy and other conditions on messages are refused.
     """
 
     task: ClassVar[Any] = TogetherTask
@@ -65,17 +65,17 @@ class Nystroem(HoldOut, OnBatches):
     idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS
     in_conditions: ClassVar[bool] = False
 
-    centres: int = key(10, "Samples that a client sends; a client with fewer sends all.", least=1, most=10000)
-    iterations: int = key(20, "Rounds; the first one exchanges the centres.", least=1, most=1_000_000)
+    centres: int = key(10, "Number of samples that a client sends; a client with fewer sends all.", least=1, most=10000)
+    iterations: int = key(20, "Number of rounds; the first exchanges the centres.", least=1, most=1_000_000)
     lam: float = key(1e-2, "Regularisation lambda of the sum over all clients.", above=0)
 
     @property
     def rounds(self) -> int:
-        """One round per iteration."""
+        """Number of rounds: one per iteration."""
         return self.iterations
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """One kernel."""
+        """Refuse more than one kernel."""
         require(
             kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel, for example kernels=rbf_single"
         )
@@ -87,7 +87,7 @@ class Nystroem(HoldOut, OnBatches):
         return Client(np.zeros((R, 0, common.dimension)), np.zeros((R, clients, 0)), np.zeros((R, clients, 0)))
 
     def given_centres(self, samples: Held, turn: Turn) -> Centres:
-        """Some of each client's samples, drawn without replacement."""
+        """Draw some of each client's samples, without replacement, as centres."""
         drawn = turn.vectors(Role.CENTRES, self.centres)
         ends = np.cumsum(samples.count)
         some = [
@@ -110,13 +110,13 @@ class Nystroem(HoldOut, OnBatches):
         return samples.rows(SPACE, lambda: CentreBank(common.dictionary, client.centres))
 
     def judged_in(self, world: World) -> tuple[Rows, Rows]:
-        """The same for all clients and for the test samples: the centres follow from the seed."""
+        """All clients' training and test samples in the space of the centres, which follow from the seed."""
         everyone = Turn(0, 0, world.streams, range(world.problem.clients))
         bank = CentreBank(world.dictionary, all_centres(self.given_centres(world.held, everyone)))
         return world.held.rows(SPACE, lambda: bank), world.tested.rows(SPACE, lambda: bank)
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnPoints, ...]:
-        """A sum over the centres; no client misses a round, so all have the same."""
+        """The common function, a sum over the centres; no client misses a round, so all clients have the same."""
         client: Client = state.client
         dictionary = world.dictionary
         alpha = CentreBank(dictionary, client.centres).coefficients(client.theta[:, :1])
@@ -143,14 +143,14 @@ def target_product(rows: Rows) -> Array:
 
 
 def _without_replacement(u: NDArray[np.float64], n: int) -> NDArray[np.int64]:
-    """Distinct numbers below n, one for each u in [0, 1), as long as any are left."""
+    """Distinct numbers below n, one for each u in [0, 1), until none are left."""
     left = list(range(n))
     return np.array([left.pop(int(u[i] * (n - i))) for i in range(min(len(u), n))])
 
 
 @dataclass
 class DkrrServer:
-    """Centres (R, m, d), theta and the mean gradient (R, m)."""
+    """State of the server: centres (R, m, d), theta and the mean gradient (R, m)."""
 
     centres: Array
     theta: Array
@@ -159,16 +159,16 @@ class DkrrServer:
 
 @dataclass(frozen=True)
 class DkrrNyCm(Nystroem):
-    """theta <- theta - (1/K) sum_k (Phi_k'Phi_k / n_k + (lam / K) I)^-1 g, from the mean of the clients' own solutions.
+    """theta <- theta - (1/K) sum_k (Phi_k'Phi_k / n_k + (lam / K) I)^-1 g, starting from the clients' mean solution.
 
     g = (1/K) sum_k Phi_k'(Phi_k theta - y_k) / n_k + (lam / K) theta is the mean gradient. In the first exchange of a
-    round clients send their gradients, and in the second the server sends the mean. Each client answers with a Newton
-    step that uses its own curvature, and in the third exchange the server sends theta. The first round exchanges the
-    centres and the clients' own solutions, whose mean is DKRR-NY.
+    round, clients send their gradients. In the second, the server sends the mean, and each client answers with a Newton
+    step that uses its own curvature. In the third, the server sends theta. The first round exchanges the centres and
+    the clients' own solutions, whose mean is DKRR-NY.
 
-    The steps contract if each client's curvature is near the mean of all. This needs many samples compared with the
-    number of centres, or a lam that is not small. On diabetes, with 4 clients of 70 samples and 10 centres each, lam =
-    0.001 diverges and lam = 0.01 does not.
+    The steps contract if each client's curvature is close to the clients' mean. This needs many samples compared with
+    the number of centres, or a lam that is not small. On diabetes, with 4 clients of 70 samples and 10 centres each,
+    lam = 0.001 diverges and lam = 0.01 does not.
     """
 
     label: ClassVar[str] = "DKRR-NY-CM"
@@ -181,7 +181,7 @@ class DkrrNyCm(Nystroem):
         return DkrrServer(client.centres, none, none), client
 
     def broadcast(self, common: Common, server: DkrrServer, turn: Turn) -> Centres | Vector | None:
-        """Nothing, then all centres or the mean gradient, then theta."""
+        """Send nothing, then all centres or the mean gradient, then theta."""
         if turn.exchange == 0:
             return None
         if turn.exchange == 2:
@@ -193,8 +193,8 @@ class DkrrNyCm(Nystroem):
     def client(
         self, common: Common, client: Client, down: Centres | Vector | None, samples: Held, turn: Turn
     ) -> tuple[Client, Centres | Vector | None, Array | None]:
-        """Send centres or the gradient, then its own solution or step, then receive theta."""
-        lam = self.lam / turn.together  # a client's share of the regulariser, which belongs to the sum over all clients
+        """Send centres or the gradient, then the client's solution or step, then receive theta."""
+        lam = self.lam / turn.together  # a client's share of the regulariser of the sum over all clients
         if down is None and turn.t == 0:
             return client, self.given_centres(samples, turn), None
         K = len(samples.count)
@@ -213,7 +213,7 @@ class DkrrNyCm(Nystroem):
     def server(
         self, common: Common, server: DkrrServer, up: Centres | Vector | None, share: Array, turn: Turn
     ) -> DkrrServer:
-        """The centres; the mean gradient; theta."""
+        """Store the centres, the mean gradient or theta."""
         if up is None:
             return server
         if isinstance(up, Centres):
@@ -224,7 +224,7 @@ class DkrrNyCm(Nystroem):
         mean = up.vector.mean(share)
         if turn.exchange == 0:
             return DkrrServer(server.centres, server.theta, mean + self.lam / len(share) * server.theta)
-        # In the first round the clients send solutions, later the steps to subtract from theta.
+        # In the first round, clients send solutions; later, steps to subtract from theta
         theta = server.theta - mean if turn.t else mean
         return DkrrServer(server.centres, theta, server.gradient)
 
@@ -239,7 +239,7 @@ def _ridge(samples: Held, rows: Rows, lam: float) -> Ridge:
 
 @dataclass
 class FalkonServer:
-    """Centres (R, m, d); M^-1 (R, m, m); r, p (R, m); r'M^-1 r and the step that the server sends (R, 1)."""
+    """State of the server: centres (R, m, d); M^-1 (R, m, m); r, p (R, m); r'M^-1 r and the step to send (R, 1)."""
 
     centres: Array
     inverse: Array
@@ -268,7 +268,7 @@ class Falkon(Nystroem):
         return FalkonServer(client.centres, np.zeros((len(none), 0, 0)), none, none, none, none), client
 
     def broadcast(self, common: Common, server: FalkonServer, turn: Turn) -> Centres | Vector | None:
-        """All centres, once the server has them; then p, and the step along it."""
+        """Send all centres in the first round; later send p, and then the step along p."""
         if turn.t == 0:
             return Centres(Ragged(tuple((one,) for one in server.centres))) if turn.exchange else None
         return Vector(SameForAll(server.step if turn.exchange else server.direction))
@@ -276,14 +276,14 @@ class Falkon(Nystroem):
     def client(
         self, common: Common, client: Client, down: Centres | Vector | None, samples: Held, turn: Turn
     ) -> tuple[Client, Centres | Vector | None, Array | None]:
-        """Send centres and b_k; then, in each round, send a product and take the step."""
+        """Send centres and b_k in the first round; later send a product and take the step."""
         if down is None:
             return client, self.given_centres(samples, turn), None
         K = len(samples.count)
         if isinstance(down, Centres):
             client = self.told_centres(down, K)
             return client, Vector(PerClient(target_product(self.rows(common, client, samples)))), client.theta
-        # Clients receive p, and in the second exchange the step along it.
+        # Clients receive p, and in the second exchange the step along p
         told = np.repeat(down.vector.dense().values.reshape(len(client.theta), 1, -1), K, axis=1)
         if turn.exchange == 0:
             sent = Vector(PerClient(gram_product(self.rows(common, client, samples), told)))
@@ -294,11 +294,11 @@ class Falkon(Nystroem):
     def server(
         self, common: Common, server: FalkonServer, up: Centres | Vector | None, share: Array, turn: Turn
     ) -> FalkonServer:
-        """Begin, or take a step of conjugate gradients."""
+        """Start, or take a step of conjugate gradients."""
         if up is None:
             return server
         if isinstance(up, Centres):
-            # M of all centres, before any sums over the samples.
+            # Compute M from all centres, before any sums over samples arrive
             centres = all_centres(up)
             phi = CentreBank(common.dictionary, centres).of_centres()
             R, m, _ = phi.shape
@@ -306,12 +306,12 @@ class Falkon(Nystroem):
             zeros, one = np.zeros((R, m)), np.zeros((R, 1))
             return FalkonServer(centres, np.linalg.inv(curvature), zeros, zeros, one, one)
         assert isinstance(up.vector, PerClient)
-        summed = up.vector.mean(share) * len(share)  # all clients are needed in every round, with equal shares
+        summed = up.vector.mean(share) * len(share)  # all clients take part in every round, with equal shares
         if turn.t == 0:
             direction = np.einsum("rij,rj->ri", server.inverse, summed)
             squared = (summed * direction).sum(axis=1, keepdims=True)
             return FalkonServer(server.centres, server.inverse, summed, direction, squared, np.zeros_like(squared))
-        # Conjugate gradients: H p = sum_k Phi_k'Phi_k p / n_k + lam p, then r, M^-1 r and the next direction.
+        # Conjugate gradients: H p = sum_k Phi_k'Phi_k p / n_k + lam p, then r, M^-1 r and the next direction
         along = summed + self.lam * server.direction
         curved = (server.direction * along).sum(axis=1, keepdims=True)
         step = _quotient_or_zero(server.squared, curved)
@@ -323,5 +323,5 @@ class Falkon(Nystroem):
 
 
 def _quotient_or_zero(a: Array, b: Array) -> Array:
-    """Quotient a / b, and 0 after convergence."""
+    """The quotient a / b, or 0 after convergence."""
     return np.divide(a, b, out=np.zeros_like(a), where=b > 0)

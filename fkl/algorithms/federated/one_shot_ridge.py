@@ -1,13 +1,13 @@
-"""Ridge regression and a ridge classifier, exactly: every client sends sums over its samples, once.
+"""Exact ridge regression and an exact ridge classifier: every client sends sums over its samples once.
 
-One-shot ridge: Ridge regression on random features needs only sums over the samples, and clients' sums add up: One-Shot
-Federated Ridge Regression (arXiv 2601.08216). Noise on such sums is the mechanism of Vu and Slavkovic (2009) and of
-Wang, Revisiting Differentially Private Linear Regression (UAI 2018).
+One-shot ridge: Ridge regression on random features needs only sums over samples, and clients' sums can be added:
+One-Shot Federated Ridge Regression (arXiv 2601.08216). Noise on such sums is the mechanism of Vu and Slavkovic (2009)
+and of Wang, Revisiting Differentially Private Linear Regression (UAI 2018).
 
 Fed3R: Fani, Camoriano, Caputo and Ciccone, Accelerating Heterogeneous Federated Learning with Closed-form Classifiers
-(ICML 2024), with random features instead of those of a pretrained network, and without fine-tuning. Of the paper only
-the abstract was available. The authors' code (github.com/Erosinho13/Fed3R) solves the same equations with one more
-feature, which is 1, and divides the vector of each class by its length before it predicts. Neither is done here.
+(ICML 2024), with random features instead of those of a pretrained network, and without fine-tuning. Only the paper's
+abstract was available. The authors' code (github.com/Erosinho13/Fed3R) solves the same equations with an additional
+constant feature of 1, and divides the vector of each class by its length before it predicts. Neither is done here.
 """
 
 from dataclasses import dataclass, replace
@@ -31,14 +31,14 @@ from fkl.wire.payloads import PerClient, SameForAll
 
 @dataclass(frozen=True)
 class Statistics:
-    """Sums over a client's samples.
+    """Message of a client: sums over its samples.
 
     Parameters
     ----------
     gram : payload (R, K, P (P + 1) / 2)
-        Z'Z / n, its upper triangle.
+        The upper triangle of Z'Z / n.
     pull : payload (R, K, P)
-        Z'y / n; of all classes, if there are several.
+        Z'y / n, for all classes if there are several.
     """
 
     gram: PerClient
@@ -47,28 +47,29 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Theta:
-    """Learned theta, (R, P)."""
+    """Message to all clients: the learned theta, (R, P)."""
 
     theta: SameForAll
 
 
 @dataclass
 class Learned:
-    """Theta, (R, P), or (R, K, P) as clients hold it."""
+    """State: theta (R, P) at the server, (R, K, P) at clients."""
 
     theta: Array
 
 
 @dataclass(frozen=True)
 class OneShotRidge(HoldOut, OnBatches):
-    """min over theta of sum_k |y_k - Z_k theta|^2 / n_k + lam |theta|^2, exactly, after one message of each client.
+    """Minimise sum_k |y_k - Z_k theta|^2 / n_k + lam |theta|^2 exactly, with one message from each client.
 
     Client k sends G_k = Z_k'Z_k / n_k and b_k = Z_k'y_k / n_k, and theta = (sum_k G_k + lam I)^-1 sum_k b_k. Clients
-    have equal weights however many samples they have, and theta is the optimum of COKE's eqs. (15) and (16). If all
-    clients have equally many samples, this is ridge regression on pooled samples. Absent and late clients do not count.
+    have equal weights, whatever their numbers of samples, and theta is the optimum of COKE's eqs. (15) and (16). If all
+    clients have the same number of samples, this is ridge regression on pooled samples. Absent and late clients do not
+    count.
 
-    With features of map=pairs, |z| = 1, and targets of at most 1 a client's message has norm at most 2^(1/2): clip to
-    that norm if there is noise. With noise G may have negative eigenvalues, which are set to 0.
+    With map=pairs, so |z| = 1, and targets of at most 1, a client's message has norm at most 2^(1/2): with noise, clip
+    to this norm. With noise, G may have negative eigenvalues, which are set to 0.
     """
 
     task: ClassVar[Any] = StarTask
@@ -78,7 +79,7 @@ class OneShotRidge(HoldOut, OnBatches):
     exchanges_up: ClassVar[int] = 1
 
     means: ClassVar[bool] = True
-    """Whether clients send means over their samples, or sums."""
+    """Whether clients send means over their samples; otherwise they send sums."""
 
     lam: float = key(1e-3, "Regularisation lambda of the sum over all clients.", above=0)
 
@@ -89,19 +90,19 @@ class OneShotRidge(HoldOut, OnBatches):
         )
 
     def start(self, common: Common, clients: int) -> tuple[Learned, Learned]:
-        """Nothing is learned yet: theta = 0."""
+        """Start from theta = 0."""
         self.require_fits(common.dictionary)
         R, P = common.bank.replicates, common.bank.width
         return Learned(np.zeros((R, P))), Learned(np.zeros((R, clients, P)))
 
     def broadcast(self, common: Common, server: Learned, turn: Turn) -> Theta | None:
-        """Nothing, and then theta."""
+        """Send nothing in the first exchange, and theta in the second."""
         return None if turn.exchange == 0 else Theta(SameForAll(server.theta))
 
     def client(
         self, common: Common, client: Learned, down: Theta | None, samples: Held, turn: Turn
     ) -> tuple[Learned, Statistics | None, Array | None]:
-        """Send the statistics, and then show theta."""
+        """Send the statistics in the first exchange, and return theta in the second."""
         if down is not None:
             here = samples.present[:, None]
             theta = np.where(here, down.theta.dense().values[:, None], client.theta)
@@ -117,7 +118,7 @@ class OneShotRidge(HoldOut, OnBatches):
         return client, Statistics(PerClient(gram), PerClient(rows.weigh(rows.targets) / size[:, None])), None
 
     def server(self, common: Common, server: Learned, up: Statistics | None, share: Array, turn: Turn) -> Learned:
-        """Sums over the clients whose messages arrived, with equal shares."""
+        """Compute theta from sums over the clients whose messages arrived, with equal shares."""
         if up is None:
             return server
         heard = 1 / share.max()
@@ -130,16 +131,16 @@ class OneShotRidge(HoldOut, OnBatches):
         return replace(server, theta=np.stack(theta))
 
     def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
-        """The server's theta."""
+        """The function of the server's theta."""
         theta = state.server.theta[:, None, None]
         return OnFeatures.of_replicates(world.bank, theta, np.ones(theta.shape[:3]))
 
 
 def _solve_ridge(gram: Array, pull: Array, lam: float) -> Array:
-    """(G + lam I)^-1 b for b (P,) or (P, C), with eigenvalues of G that noise has made negative set to 0."""
+    """(G + lam I)^-1 b for b (P,) or (P, C); eigenvalues of G that noise made negative are set to 0."""
     ridge = gram + lam * np.eye(len(gram))
     values = np.linalg.eigvalsh(gram)
-    if values[0] > -0.5 * lam:  # without noise, rounding may leave eigenvalues of this size
+    if values[0] > -0.5 * lam:  # without noise, rounding can cause negative eigenvalues of this size
         return cho_solve(cho_factor(ridge), pull)
     values, vectors = np.linalg.eigh(gram)
     return vectors @ ((vectors.T @ pull).T / (np.maximum(values, 0) + lam)).T
@@ -147,11 +148,11 @@ def _solve_ridge(gram: Array, pull: Array, lam: float) -> Array:
 
 @dataclass(frozen=True)
 class Fed3R(OneShotRidge):
-    """min over W of sum_k |Y_k - Z_k W|^2 + lam |W|^2, exactly, after one message of each client.
+    """Minimise sum_k |Y_k - Z_k W|^2 + lam |W|^2 exactly, with one message from each client.
 
     Y_k has a row for each sample, with 1 for its class and 0 for the others. Client k sends A_k = Z_k'Z_k and
-    B_k = Z_k'Y_k, and W = (sum_k A_k + lam I)^-1 sum_k B_k: ridge regression on pooled samples, however they are
-    divided among clients. The column `distance` compares W with the optimum in which clients count equally.
+    B_k = Z_k'Y_k, and W = (sum_k A_k + lam I)^-1 sum_k B_k. This is ridge regression on pooled samples, for any
+    partition among clients. The column `distance` compares W with the optimum in which clients have equal weights.
     """
 
     task: ClassVar[Any] = ClassTask
@@ -162,5 +163,5 @@ class Fed3R(OneShotRidge):
     lam: float = key(0.01, "Regularisation lambda of the sum over all samples.", above=0)
 
     def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
-        """All clients' samples at once, with numbers of classes."""
+        """All clients' samples at once, with class numbers as targets."""
         return super().batch(problem, rng).of_classes(self.loss, 2)

@@ -1,8 +1,8 @@
 """PerFedAvg: personalized federated averaging by first-order model-agnostic meta-learning.
 
-Fallah, Mokhtari and Ozdaglar, Personalized Federated Learning with Theoretical Guarantees (NeurIPS 2020), in the
-online setting of Ghari and Shen (NeurIPS 2022, appendix C): a fully connected ReLU network, updated with the newest
-sample only.
+Fallah, Mokhtari and Ozdaglar, Personalized Federated Learning with Theoretical Guarantees (NeurIPS 2020), in the online
+setting of Ghari and Shen (NeurIPS 2022, appendix C): a fully connected ReLU network is updated with only the newest
+sample.
 """
 
 from dataclasses import dataclass
@@ -28,21 +28,21 @@ MOST_STEPS = 1000
 
 @dataclass(frozen=True)
 class Down:
-    """The global network, to all clients: one matrix (R, outputs, inputs + 1) per layer."""
+    """Message to all clients: the global network, one matrix (R, outputs, inputs + 1) per layer."""
 
     network: tuple[SameForAll, ...]
 
 
 @dataclass(frozen=True)
 class Up:
-    """A client's gradient at its personal network, or the sum over its steps, one array per layer."""
+    """Message of a client: its gradient at its personal network, or the sum over its steps, one array per layer."""
 
     network: tuple[RankOne | PerClient, ...]
 
 
 @dataclass
 class Server:
-    """Global network: one matrix (R, outputs, inputs + 1) per layer, biases in the last column."""
+    """State of the server: the global network, one matrix (R, outputs, inputs + 1) per layer, biases last."""
 
     layers: list[Array]
 
@@ -51,7 +51,7 @@ class Server:
 class PerFedAvg(Federated):
     """w <- w - eta mean_k grad l_k(w - alpha grad l_k(w)), with l_k the squared error of client k's newest sample.
 
-    With `local_steps` above 1, tau in Algorithm 1 of Fallah et al., a client takes this many steps by itself.
+    With `local_steps` above 1 (tau in Algorithm 1 of Fallah et al.), a client takes this many steps alone.
     """
 
     label: ClassVar[str] = "PerFedAvg"
@@ -62,11 +62,11 @@ class PerFedAvg(Federated):
     not_traceable: ClassVar[str] = ""
 
     eta: float | None = key(
-        None, "Server's step; None for 1 / sqrt(T).", above=0, must="a number > 0, or null for 1/sqrt(T)"
+        None, "Server's step size; None for 1 / sqrt(T).", above=0, must="a number > 0, or null for 1/sqrt(T)"
     )
     alpha: float | None = key(
         None,
-        "Clients' step to their personal model; None for 1 / sqrt(T).",
+        "Step size of clients to their personal model; None for 1 / sqrt(T).",
         above=0,
         must="a number > 0, or null for 1/sqrt(T)",
     )
@@ -92,7 +92,7 @@ class PerFedAvg(Federated):
     )
 
     def widths(self, dimension: int) -> list[int]:
-        """Sizes of the layers, input and output included."""
+        """Sizes of the layers, including input and output."""
         least = _count_parameters([dimension, 1, 1]) + 1
         require(self.parameters >= least, "parameters", self.parameters, f"at least {least} for {dimension} features")
         neurons = min(self.neurons, (self.parameters - 2) // (dimension + 2))
@@ -104,7 +104,7 @@ class PerFedAvg(Federated):
         return [dimension, *[neurons] * layers, 1]
 
     def start(self, common: Common, clients: int) -> tuple[Server, None]:
-        """Glorot's uniform initialisation, biases 0; clients hold nothing."""
+        """Start with Glorot's uniform initialisation and biases of 0; clients hold nothing."""
         widths = self.widths(common.dimension)
         generators = common.streams.generators(Role.NETWORK_WEIGHTS)
         layers = []
@@ -116,7 +116,7 @@ class PerFedAvg(Federated):
         return Server(layers), None
 
     def broadcast(self, common: Common, server: Server, turn: Turn) -> Down:
-        """The global network to all clients."""
+        """Send the global network to all clients."""
         return Down(tuple(SameForAll(layer) for layer in server.layers))
 
     def client(
@@ -130,8 +130,8 @@ class PerFedAvg(Federated):
         if self.local_steps == 1:
             y_hat, gradients = self._meta_gradient(layers, x, target, common)
         else:
-            # Each client's network is computed as a separate replicate. Its prediction is from before the first step,
-            # and its message holds the sums of all steps' gradients.
+            # Each client's network is computed as a separate replicate. Its prediction is made before the first step,
+            # and its message has the sums of all steps' gradients.
             (R, K), eta, xp = x.shape[:2], self._rate(self.eta, common), common.xp
             own = [xp.repeat(layer, K, axis=0) for layer in layers]
             total = [xp.zeros_like(layer) for layer in own]
@@ -159,13 +159,13 @@ class PerFedAvg(Federated):
         return y_hat, tuple(RankOne(d, inputs) for d, inputs in zip(personal_delta, personal_a, strict=True))
 
     def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
-        """W <- w - eta times the clients' mean."""
+        """Step w <- w - eta times the clients' mean gradient."""
         eta = self._rate(self.eta, common)
         means = [gradient.mean(share).astype(common.precision) for gradient in up.network]
         return Server([layer - eta * mean for layer, mean in zip(server.layers, means, strict=True)])
 
     def functions(self, world: World, state: Star, t: int) -> tuple[Network, ...]:
-        """The global network, with which clients predict before they adapt it to a sample."""
+        """The global network; clients predict with it before they adapt it to a sample."""
         return tuple(Network.from_layers(list(layers)) for layers in zip(*state.server.layers, strict=True))
 
     def _rate(self, key: float | None, common: Common) -> float:
@@ -173,15 +173,15 @@ class PerFedAvg(Federated):
 
 
 Shift = tuple[float, list[Array], list[Array]]
-"""One gradient step of every client, stored as its factors: alpha, and inputs and deltas of each layer.
+"""A gradient step of every client, stored as factors: alpha, and inputs and deltas of each layer.
 
-With one sample the gradient of a layer is delta inputs', of rank one. So W - alpha delta inputs' is applied to a vector
-without forming the matrix, and K personal networks need no memory.
+With one sample, the gradient of a layer is delta inputs', which has rank one. So W - alpha delta inputs' can be applied
+to a vector without forming the matrix, and K personal networks need no memory.
 """
 
 
 def forward_pass(layers: list[Array], x: Array, shift: Shift | None = None) -> tuple[list[Array], Array]:
-    """Inputs of every layer (R, K, inputs + 1), a 1 appended for the bias, and the output (R, K)."""
+    """Inputs of every layer (R, K, inputs + 1), with a 1 appended for the bias, and the output (R, K)."""
     xp, inputs = namespace(x), []
     for number, layer in enumerate(layers):
         inputs.append(xp.concatenate([x, xp.ones_like(x[..., :1])], axis=-1))
@@ -195,7 +195,7 @@ def forward_pass(layers: list[Array], x: Array, shift: Shift | None = None) -> t
 
 
 def backward_pass(layers: list[Array], inputs: list[Array], slope: Array, shift: Shift | None = None) -> list[Array]:
-    """Derivatives (R, K, outputs) of the loss before every layer's ReLU, from its slope (R, K) in the output."""
+    """Derivatives (R, K, outputs) of the loss before every layer's ReLU, from its derivative (R, K) by the output."""
     delta = slope[..., None]
     deltas = [delta]
     for number in range(len(layers) - 1, 0, -1):
@@ -209,12 +209,12 @@ def backward_pass(layers: list[Array], inputs: list[Array], slope: Array, shift:
 
 
 def product_by_tiles(rows: Array, matrix: Array) -> Array:
-    """Rows (R, K, m) times a matrix (R, m, n), in tiles of clients, since BLAS rounding depends on the number of rows.
+    """Rows (R, K, m) times a matrix (R, m, n), in tiles of clients, because BLAS rounds by the number of rows.
 
-    A client's numbers are therefore the same however tiles are distributed over ranks.
+    A client's numbers therefore do not depend on how tiles are distributed over ranks.
     """
     xp = namespace(rows)
-    if traced(rows):  # one process uses one compiled program
+    if traced(rows):  # a single process uses a single compiled program
         return xp.matmul(rows, matrix)
     return xp.concatenate([xp.matmul(rows[:, tile], matrix) for tile in tiles(rows.shape[1])], axis=1)
 

@@ -23,14 +23,14 @@ from fkl.kernels.functions import OnFeatures
 
 @dataclass
 class Client:
-    """log w (R, K, N) of a client's own mixture of kernels."""
+    """State of a client: log w (R, K, N) of its own mixture of kernels."""
 
     log_w: Array
 
 
 @dataclass(frozen=True)
 class PofMkl(Descent):
-    """Every client weighs the kernels for itself and sends the server the gradients of one bin of them."""
+    """Every client weights the kernels for itself and sends the server the gradients of one bin of kernels."""
 
     label: ClassVar[str] = "POF-MKL"
     unbiased: ClassVar[bool] = True
@@ -52,21 +52,21 @@ class PofMkl(Descent):
 
     @property
     def choices_reveal_data(self) -> bool:  # type: ignore[override]
-        """Bins are drawn by weights that depend on all samples so far, unless they are drawn uniformly."""
+        """Whether bins are drawn with weights that depend on all samples so far, and not uniformly."""
         return self.xi < 1
 
     @property
     def uses_sample_once(self) -> bool:  # type: ignore[override]
-        """A client's weights depend on all its samples, and others see them only through the bins."""
+        """Whether bins do not reveal the weights, which depend on all samples of a client."""
         return not self.choices_reveal_data
 
     @property
     def message_of_one_sample(self) -> bool:  # type: ignore[override]
-        """Bins that are drawn by weights depend on all samples so far."""
+        """Whether bins do not depend on the weights, and so not on earlier samples."""
         return not self.choices_reveal_data
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """Check that a bin has at most as many kernels as there are."""
+        """Refuse bins with more kernels than the dictionary has."""
         require(self.M <= kernels.N, "M", self.M, f"an integer from 1 to kernels.N={kernels.N}")
 
     def start(self, common: Common, clients: int) -> tuple[Server, Client]:
@@ -79,7 +79,7 @@ class PofMkl(Descent):
     def client(
         self, common: Common, client: Client, down: Parameters, samples: Samples, turn: Turn
     ) -> tuple[Client, Gradients, Outcome]:
-        """Predict, update the weights of the kernels, and send the gradients of one bin."""
+        """Predict, update the kernels' weights, and send the gradients of one bin."""
         bank, theta, log_w = common.bank, down.theta.values, client.log_w
         f = bank.predict(samples.x, theta)  # eq. (5)
         w = softmax(log_w)
@@ -99,7 +99,7 @@ class PofMkl(Descent):
         return log_w
 
     def weight_falls(self, world: World, outcome: Outcome, t: int) -> Array:
-        """Eq. (7): eta_k L_ik of the clients that are present."""
+        """Decrease of log w_ik in a round, eq. (7): eta_k L_ik for the present clients."""
         assert outcome.loss is not None
         eta_k = 1 / np.sqrt(world.problem.rounds) if self.eta_k is None else self.eta_k
         return eta_k * world.present(t)[:, None] * outcome.loss
@@ -110,7 +110,7 @@ class PofMkl(Descent):
 
 
 def choose_bin(log_w: Array, M: int, xi: float, uniform: Array) -> tuple[NDArray[np.bool_], Array]:
-    """Algorithm 1: sort kernels by log_w (R, K, N), cut them into bins of M, draw one by `uniform` (R, K) in [0, 1).
+    """Algorithm 1: sort kernels by log_w (R, K, N), cut them into bins of M, and draw a bin by `uniform` (R, K).
 
     Returns whether kernel i is in the drawn bin, (R, K, N), and the bin's probability, (R, K, 1).
     """
@@ -125,7 +125,7 @@ def choose_bin(log_w: Array, M: int, xi: float, uniform: Array) -> tuple[NDArray
 
 
 def bins(log_w: Array, M: int, xi: float) -> tuple[NDArray[np.int64], Array]:
-    """The bin of each kernel, (R, K, N), and the probability of each of the m bins, (R, K, m), if they are sorted."""
+    """The bin of each kernel, (R, K, N), and the probability of each of the m bins, (R, K, m), for sorted bins."""
     xp, N = namespace(log_w), log_w.shape[-1]
     m = -(-N // M)
     order = xp.argsort(-log_w, axis=-1, stable=True)

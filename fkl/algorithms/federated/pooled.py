@@ -1,4 +1,4 @@
-"""Raker, AdaRaker and OMKL-GF at a server that receives all samples, which shows what pooling costs and gains."""
+"""Raker, AdaRaker and OMKL-GF at a server that receives all samples, to show the cost and gain of pooling."""
 
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -20,37 +20,37 @@ from fkl.wire.payloads import PerClient
 
 @dataclass(frozen=True)
 class Features:
-    """A client's sample (R, K, d)."""
+    """Message of a client: the features of its sample, (R, K, d)."""
 
     features: PerClient
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """The server's prediction for a client's sample, (R, K)."""
+    """Message to a client: the prediction for its sample, (R, K)."""
 
     prediction: PerClient
 
 
 @dataclass(frozen=True)
 class Target:
-    """The target (R, K) that belongs to a client's sample."""
+    """Message of a client: the target of its sample, (R, K)."""
 
     target: PerClient
 
 
 @dataclass
 class Serving:
-    """A server between two messages: its learner, and the sample whose target is still missing.
+    """State of the server between two messages: its learner, and the sample whose target has not arrived.
 
     Parameters
     ----------
     learner : any
         State of the learner.
     count : int
-        Samples learned from.
+        Number of samples learned from so far.
     total : int
-        Samples of all clients in all rounds.
+        Number of samples of all clients in all rounds.
     x : (1, d)
     y_hat : (R, 1)
     """
@@ -64,10 +64,10 @@ class Serving:
 
 @dataclass(frozen=True)
 class Pooled(Federated, Learner):
-    """Mixin before a `Learner`, which then runs at the server, round after round, client after client.
+    """Mixin in front of a `Learner`, which then runs at the server, round after round and client after client.
 
     A client sends the d features of its sample, receives one prediction and sends one target. Nothing is private. In a
-    simulation the learner takes a round of all clients at once, which changes numbers only by rounding.
+    simulation, the learner processes a round of all clients at once, which changes numbers only by rounding.
     """
 
     exchanges: ClassVar[int] = 2
@@ -84,26 +84,26 @@ class Pooled(Federated, Learner):
         ), None
 
     def broadcast(self, common: Common, server: Serving, turn: Turn) -> Prediction | None:
-        """First nothing, then the prediction."""
+        """Send nothing in the first exchange, and the prediction in the second."""
         return Prediction(PerClient(server.y_hat)) if turn.exchange else None
 
     def client(
         self, common: Common, client: None, down: Prediction | None, samples: Samples, turn: Turn
     ) -> tuple[None, Features | Target, Outcome | None]:
-        """First the features, then the target; no client knows the server's model."""
+        """Send the features, then the target; no client knows the server's model."""
         R = common.bank.replicates
         if down is None:
             return None, Features(PerClient(np.broadcast_to(samples.x, (R, *samples.x.shape)))), None
         y_hat = down.prediction.values
-        unknown = np.full_like(y_hat, np.nan)  # |f|^2: the function stays at the server
+        unknown = np.full_like(y_hat, np.nan)  # |f|^2 is unknown, because the function stays at the server
         return None, Target(PerClient(np.broadcast_to(samples.y, y_hat.shape))), Outcome(y_hat, None, lambda: unknown)
 
     def server(self, common: Common, server: Serving, up: Any, share: Array, turn: Turn) -> Serving:
-        """Predict once the features have arrived, and learn once the target has."""
+        """Predict when the features have arrived, and learn when the target has arrived."""
         now = slice(server.count, server.count + 1)
         if isinstance(up, Features):
             x = up.features.values[0]
-            # Predict on a copy: the learner takes a whole round, but the target has not arrived yet.
+            # Predict with a copy, because the learner runs whole rounds, but the target has not yet arrived
             guess = self.play(_world_of_learner(common, server.total, x, np.zeros(1)), deepcopy(server.learner), now)
             return replace(server, x=x, y_hat=guess.played.y_hat)
         world = _world_of_learner(common, server.total, server.x, up.target.values[0])
@@ -114,7 +114,7 @@ class Pooled(Federated, Learner):
         return self._learner(at_the_server(world))
 
     def step(self, world: World, state: Any, t: int) -> tuple[Any, Outcome]:
-        """One round of all clients, which is K rounds of the learner."""
+        """Run one round of all clients, which is K rounds of the learner."""
         channel, problem = world.channel, world.problem
         x, y, _ = problem.round(t)
         R = world.bank.replicates
@@ -126,16 +126,16 @@ class Pooled(Federated, Learner):
         return state, Outcome(played.y_hat, played.loss, lambda: played.squared_norm)
 
     def functions(self, world: World, state: Any, t: int) -> tuple[OnFeatures, ...]:
-        """Prediction of the learner, which has seen the samples of all clients in t rounds."""
+        """The function of the learner, which has seen the samples of all clients in t rounds."""
         learner: Any = super(Federated, self)
         return learner.functions(at_the_server(world), state, t * world.problem.clients)
 
     def _learner(self, world: World) -> Any:
-        """Initial state of the learner itself, the next class in the method resolution order."""
+        """Initial state of the learner, which is the next class in the method resolution order."""
         return super(Federated, self).init(world)  # type: ignore[misc]
 
     def require_one(self, world: World) -> None:
-        """Refuse clients that miss a round. Any number of clients is allowed."""
+        """Refuse clients that miss a round; any number of clients is allowed."""
         if not world.problem.present.all():
             raise FklError(f"partition: {self.label} needs clients that are present in every round")
 
@@ -153,13 +153,13 @@ def at_the_server(world: World) -> World:
         tested=None,
     )
     alone = replace(world, problem=stream)
-    vars(alone)["bank"] = world.bank  # drawn once, not in each round
+    vars(alone)["bank"] = world.bank  # drawn once, not again in each round
     return alone
 
 
 def _world_of_learner(common: Common, total: int, x: Array, y: Array) -> World:
-    """A stream of this length for a server that has only this sample: every index returns it."""
-    # A broadcast view needs no memory; it is writable, or all loops would be compiled a second time.
+    """A world with a stream of this length for a server with only this sample: every index returns the sample."""
+    # A broadcast view needs no memory. It is writeable, so loops are not compiled a second time
     own = (np.array(one, np.float64) for one in (x, y))
     x, y = (as_strided(one, (total, *one.shape), (0, *one.strides)) for one in own)
     stream = Problem(x, y, np.broadcast_to(np.True_, (total, 1)), np.zeros(1, np.int64))
@@ -170,14 +170,14 @@ def _world_of_learner(common: Common, total: int, x: Array, y: Array) -> World:
 
 @dataclass(frozen=True)
 class PooledRaker(Pooled, Raker):
-    """As `Raker`, but t in eta_t counts samples, not rounds."""
+    """`Raker` on pooled samples; t in eta_t counts samples, not rounds."""
 
     label: ClassVar[str] = "Raker, pooled"
 
 
 @dataclass(frozen=True)
 class PooledAdaRaker(Pooled, AdaRaker):
-    """As `AdaRaker`, but the lengths of its intervals count samples, not rounds."""
+    """`AdaRaker` on pooled samples; the lengths of its intervals count samples, not rounds."""
 
     label: ClassVar[str] = "AdaRaker, pooled"
 
@@ -186,6 +186,6 @@ class PooledAdaRaker(Pooled, AdaRaker):
 
 @dataclass(frozen=True)
 class PooledOmklGf(Pooled, OmklGf):
-    """As `OmklGf`, but t in eta_t, and `exploring`, count samples, not rounds."""
+    """`OmklGf` on pooled samples; t in eta_t, and `exploring`, count samples, not rounds."""
 
     label: ClassVar[str] = "OMKL-GF, pooled"

@@ -1,7 +1,7 @@
-"""RF-GP: an ensemble of random-feature Gaussian processes that clients learn by adding up sums over their samples.
+"""RF-GP: an ensemble of random-feature Gaussian processes, learned from sums over clients' samples.
 
 `fkl.algorithms.gaussian_processes` has the equations and their sources. Clients send only the sums S, b, n and q of
-each kernel, for one or several rounds at once. This is the information filter of an ensemble with a server.
+each kernel, for one or several rounds at a time. This is an information filter for an ensemble with a server.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ from fkl.wire.payloads import PerClient, SameForAll, Selected
 
 @dataclass(frozen=True)
 class Posterior:
-    """Model with which a client predicts, for each kernel that is still learned.
+    """Message to all clients: the model with which they predict, for each kernel that is still learned.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class Posterior:
     root : payload (R, N, P (P + 1) / 2)
         Lower triangle of a matrix with root'root = A^-1.
     noise, log_w : payload (R, N)
-        s2, and the logarithm of the evidence.
+        Noise s2, and the logarithm of the evidence.
     """
 
     theta: SameForAll | Selected
@@ -59,7 +59,7 @@ class Posterior:
 
 @dataclass(frozen=True)
 class Statistics:
-    """Sums over a client's samples since its last message: S and b of each kernel, and n and q."""
+    """Message of a client: sums over its samples since its last message, S and b of each kernel, and n and q."""
 
     moments: Moments
     totals: PerClient
@@ -67,14 +67,14 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Summary:
-    """A few synthetic samples with nearly the sums of `Statistics`, if these are too large to send.
+    """Message of a client: a few synthetic samples with nearly the sums of `Statistics`, if these are too large.
 
     Parameters
     ----------
     samples : payload (R, K, N, r, P + 1)
-        Synthetic a_j, whose sum of a_j a_j' is nearest to the sum of (z, y) (z, y)' over a client's samples.
+        Synthetic samples a_j, whose sum of a_j a_j' is closest to that of (z, y) (z, y)' over the client's samples.
     totals : payload (R, K, 2)
-        n and q, unchanged.
+        The sums n and q, unchanged.
     """
 
     samples: PerClient
@@ -114,16 +114,16 @@ class Server:
 
 @dataclass
 class Client:
-    """A client's samples that it has not sent yet, and how well each kernel has predicted its samples.
+    """State of a client: the samples that it has not yet sent, and how well each kernel predicted its samples.
 
     Parameters
     ----------
     x, y : (R, K, B, d), (R, K, B)
-        Samples that it keeps until it sends their sums, at most B.
+        Samples that the client keeps until it sends their sums, at most B.
     at : (R, K, B) int64
-        Their rounds, -1 in places without a sample.
+        Rounds of these samples, -1 in empty places.
     log_w : (R, K, N)
-        Sum of the log densities of its samples so far.
+        Sum of the log densities of the client's samples so far.
     """
 
     x: Array
@@ -134,11 +134,11 @@ class Client:
 
 @dataclass(frozen=True)
 class RfGp(GaussianProcesses, Federated):
-    """Every client predicts with the posterior of all kernels given all clients' samples, and sends sums over its own.
+    """Every client predicts with the posterior given all clients' samples, and sends sums over its own samples.
 
-    With a message in every round it is exactly Bayesian linear regression on pooled samples: after t rounds theta is
-    that of ridge regression with a lambda of s2. A message about one sample discloses it. A less frequent message about
-    many samples discloses only their sums.
+    With a message in every round, it is exactly Bayesian linear regression on pooled samples: after t rounds, theta is
+    that of ridge regression with lambda = s2. A message about one sample discloses the sample. Less frequent messages
+    about many samples disclose only their sums.
     """
 
     label: ClassVar[str] = "RF-GP"
@@ -167,27 +167,27 @@ class RfGp(GaussianProcesses, Federated):
 
     @property
     def means_only(self) -> bool:  # type: ignore[override]
-        """False with `rank`, because the server then reads the samples that sum up each message."""
+        """Whether the server needs only means; with `rank`, it reads the synthetic samples of each message."""
         return self.rank is None
 
     @property
     def message_of_one_sample(self) -> bool:  # type: ignore[override]
-        """Sums of several rounds contain several samples."""
+        """Whether a message is about one sample, because clients send in every round."""
         return self.flush == 1
 
     @property
     def not_traceable(self) -> str:  # type: ignore[override]
-        """Why JAX cannot trace its rounds: the messages differ from round to round."""
+        """Why JAX cannot trace the rounds; empty if messages have the same form in all rounds."""
         alike = self.flush == 1 and self.M is None and self.rank is None
-        return "" if alike else "its messages are not alike in all rounds, but with flush=1, and M and rank null"
+        return "" if alike else "its messages differ between rounds, except with flush=1, and M and rank null"
 
     def needs(self, dictionary: Dictionary, problem: Problem) -> int:
-        """Least memory of a replicate in bytes, with the samples that clients keep."""
+        """Least memory of a replicate in bytes, including the samples that clients keep."""
         kept = 0 if self.flush == 1 else 8 * problem.present.size * (2 + problem.dimension // 2)
         return super().needs(dictionary, problem) + kept
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """Check that there are at least M kernels."""
+        """Refuse M if there are fewer than M kernels."""
         fits = self.M is None or self.M <= kernels.N
         require(fits, "M", self.M, f"an integer from 1 to kernels.N={kernels.N}, or null")
 
@@ -206,7 +206,7 @@ class RfGp(GaussianProcesses, Federated):
         return server, Client(x, xp.zeros((R, clients, B)), at, xp.zeros((R, clients, N)))
 
     def broadcast(self, common: Common, server: Server, turn: Turn) -> Posterior:
-        """The posterior of all kernels, or of those that are still learned."""
+        """Send the posterior of all kernels, or of those that are still learned."""
         known = server.theta, lower_triangle(server.root), server.noise, server.evidence
         if self.M is None:
             return Posterior(*(SameForAll(values) for values in known))
@@ -235,7 +235,7 @@ class RfGp(GaussianProcesses, Federated):
             density = own.log_density(samples.y)
             client = replace(client, log_w=client.log_w + xp.where(here[:, None] & active[:, None], density, 0.0))
 
-        # The new sample, appended to those that are kept if it is not sent at once.
+        # The new sample, appended to the kept samples if it is not sent now
         x, t = samples.x[None, :, None], turn.t
         y: Array = samples.y[None, :, None]
         if client.at.shape[-1] == 0:
@@ -248,7 +248,7 @@ class RfGp(GaussianProcesses, Federated):
         if not self.sends_in_round(t):
             return client, None, outcome
 
-        # The message: sums over all samples that the server does not have yet, weighted by their age.
+        # The message: sums over all samples that the server does not have yet, weighted by their age
         weight = xp.where(at >= 0, self.forget ** (t - at), 0.0)
         totals = xp.stack([weight.sum(axis=-1), (weight * y**2).sum(axis=-1)], axis=-1)
         sent = PerClient(xp.broadcast_to(totals, (bank.replicates, *totals.shape[1:])))
@@ -261,15 +261,14 @@ class RfGp(GaussianProcesses, Federated):
     def server(
         self, common: Common, server: Server, up: Statistics | Summary | None, share: Array, turn: Turn
     ) -> Server:
-        """Add up the messages, make the choices that are due, and learn.
+        """Add up the messages, choose noise levels and kernels if due, and compute the posterior.
 
         S <- f^(rounds since) S + sum_k S_k, and likewise for b, n and q.
         """
         if up is None:
             return server
         t, P = turn.t, common.bank.width
-        # The mean over the clients with messages, times their number, is their sum; earlier sums have decayed
-        # meanwhile.
+        # The mean over clients with messages, times their number, is the sum; earlier sums have decayed since then.
         heard, decay = 1 / share.max(), self.forget ** (t - server.heard)
         if isinstance(up, Summary):
             news = sum_of_outer_products(up.samples.dense().values, heard * share)
@@ -282,7 +281,7 @@ class RfGp(GaussianProcesses, Federated):
         totals = decay[:, None] * server.totals + heard * up.totals.mean(share)
         noise: Array = server.noise
         active, decided = server.active, server.decided
-        decides = self.decides_in_round(t, decided)[0]  # all replicates have had equally many rounds
+        decides = self.decides_in_round(t, decided)[0]  # all replicates have had the same number of rounds
         if self.noise is None:
             kept = noise
             noise = cond(decides, lambda: common.xp.where(active, most_evident(gram, pull, totals), kept), lambda: kept)
@@ -295,7 +294,7 @@ class RfGp(GaussianProcesses, Federated):
         return Server(gram, pull, totals, noise, *known, active, now, decided, server.clients)
 
     def log_evidence(self, state: Star) -> Array:
-        """Logarithm of the mean over kernels of the evidence, (R,)."""
+        """Logarithm of the mean evidence over kernels, (R,)."""
         evidence: Array = state.server.evidence
         return np.asarray(scipy.special.logsumexp(evidence, axis=-1) - np.log(evidence.shape[-1]))
 

@@ -1,1 +1,1 @@
-"""One learner on a stream: online multi-kernel learning, exact, in random features, and with few kernels a round."""
+"""A single learner on a stream: multi-kernel learning, exact, in random features, or with few kernels a round."""

@@ -1,4 +1,4 @@
-"""One learner on a stream that learns all kernels from every sample, exactly or in random features.
+"""Single learners on a stream that learn all kernels from every sample, exactly or in random features.
 
 OMKR: Sahoo, Hoi and Li, Online Multiple Kernel Regression, KDD 2014.
 
@@ -39,7 +39,7 @@ class Played:
     y_hat, squared_norm : (R, B)
         Predictions, and |f_hat|^2 as in the regularised loss of f_hat.
     loss : (R, B, N) or None
-        Loss of each kernel's own prediction; None for a method that does not see all of them.
+        Loss of each kernel's prediction; None for a method that does not see all losses.
     """
 
     y_hat: Array
@@ -47,29 +47,29 @@ class Played:
     loss: Array | None = None
 
     def outcome(self, b: int) -> Outcome:
-        """Round b of the block, of the one client."""
+        """The outcome of round b of the block, for the only client."""
         loss = None if self.loss is None else self.loss[:, b, None]
         return Outcome(self.y_hat[:, b, None], loss, lambda: self.squared_norm[:, b, None])
 
 
 @dataclass(frozen=True)
 class Learner(Keys):
-    """One client and no network: predict x_t, see y_t, learn, in the order of the stream.
+    """A single client without a network: predict from x_t, see y_t, learn, in the order of the stream.
 
-    Rounds are played in blocks of `block`, which changes numbers only by rounding: within `play` every prediction is
-    made before its label is used. A subclass defines its state, with a field `played`, in `init`, and runs in `play`.
+    Rounds run in blocks of `block`, which changes numbers only by rounding: within `play`, every prediction is made
+    before its target is used. A subclass defines its state, with a field `played`, in `init`, and the rounds in `play`.
     """
 
     label: ClassVar[str]
     block: ClassVar[int] = 64
     alone: ClassVar[bool] = True
-    """Whether it learns from a single client."""
+    """Whether the method learns from a single client."""
 
     eta: float = key(0.1, "Step size: eta_t = eta / sqrt(t) with t from 1.", above=0)
 
     def step(self, world: World, state: Any, t: int) -> tuple[Any, Outcome]:
-        """Outcome of round t. If round t opens a block, the block is played first."""
-        if traced(t):  # its block is unknown, and does not matter
+        """The state and the outcome of round t; the first round of a block runs the whole block."""
+        if traced(t):  # the block is then unknown, and does not matter
             after = self.play(world, state, slice(t, t + 1))
             return replace(after, played=None), after.played.outcome(0)
         b = t % self.block
@@ -78,31 +78,33 @@ class Learner(Keys):
         return state, state.played.outcome(b)
 
     def round_by_round(self) -> Self:
-        """The same learner with blocks of one round, whose state after a round is that of this round."""
+        """The same learner with blocks of one round, so its state after a round is that of the round."""
         one = copy(self)
         vars(one)["block"] = 1
         return one
 
     def play(self, world: World, state: Any, rounds: slice) -> Any:
-        """Play a block of rounds and return the state after it."""
+        """Run a block of rounds and return the state after it."""
         raise NotImplementedError
 
     def lengthened(self, world: World, state: Any) -> Any:
-        """The same state with room for all rounds of the world, if a stream is longer than planned."""
+        """The same state with space for all rounds of the world, if a stream is longer than planned."""
         return state
 
     def rates(self, rounds: slice) -> NDArray[np.float64]:
         """eta_t of a block of rounds, (B,)."""
         first = rounds.start + 1
-        if traced(first):  # of the only round
+        if traced(first):  # rate of the only round
             return self.eta / namespace(first).sqrt(first[None])
         return self.eta / np.sqrt(np.arange(first, rounds.stop + 1))
 
     def require_one(self, world: World) -> None:
-        """Refuse anything but one client that is always present."""
+        """Refuse all but a single client that is always present."""
         if world.problem.clients != 1 or not world.problem.present.all():
             clients = world.problem.clients
-            raise FklError(f"partition.clients={clients}: {self.label} is one learner and needs 1: partition=stream")
+            raise FklError(
+                f"partition.clients={clients}: {self.label} is a single learner and needs 1 client: partition=stream"
+            )
 
 
 def samples(world: World, rounds: slice) -> tuple[Array, NDArray[np.float64]]:
@@ -111,7 +113,7 @@ def samples(world: World, rounds: slice) -> tuple[Array, NDArray[np.float64]]:
 
 
 def falling_weights(log_w: Array, losses: Array) -> tuple[Array, Array]:
-    """Logarithms of weights that decrease by each round's losses.
+    """Logarithms of weights, from which each round's losses are subtracted.
 
     Parameters
     ----------
@@ -134,7 +136,7 @@ def falling_weights(log_w: Array, losses: Array) -> tuple[Array, Array]:
 
 @dataclass
 class OmkrState:
-    """Coefficients a (N, T) of all samples, 0 where not seen yet, and log w (1, N)."""
+    """State: coefficients a (N, T) of all samples, 0 for samples not yet seen, and log w (1, N)."""
 
     a: Array
     log_w: Array
@@ -145,10 +147,10 @@ class OmkrState:
 class Omkr(WithLoss, Learner):
     """f_i(x_t) = sum_{s<t} a_is k_i(x_t, x_s), a_it = -eta_t l'(f_i(x_t), y_t) / 2, w_i <- w_i 0.5^l(f_i, y).
 
-    Round by round this takes T^2 N / 2 kernel values and one long sum after another. For a block of rounds f is a
-    triangular system. The contribution of earlier samples is one product with a kernel matrix, computed in tiles that
-    are not stored. Only the contribution of the block itself needs forward substitution. Nothing is random: replicates
-    are identical, so one is enough.
+    Round by round, this takes T^2 N / 2 kernel values and one long sum after another. For a block of rounds, f solves a
+    triangular system. The contribution of earlier samples is a product with a kernel matrix, computed in tiles that are
+    not stored. Only the contribution of the block itself needs forward substitution. Nothing is random: replicates are
+    identical, so one is enough.
     """
 
     label: ClassVar[str] = "OMKR"
@@ -158,10 +160,10 @@ class Omkr(WithLoss, Learner):
     compiled_only: ClassVar[bool] = True
 
     only: ClassVar[tuple[str, float, str] | None] = None
-    """For a method named after one kernel: its family, its entry in `Dictionary.scales`, and its description."""
+    """For a method named after a kernel: the kernel's family, its entry in `Dictionary.scales`, and a description."""
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """Refuse kernels other than the one in the method's name, if it has one."""
+        """Refuse kernels other than the kernel in the method's name, if there is one."""
         if self.only is None:
             return
         family, scale, words = self.only
@@ -173,19 +175,19 @@ class Omkr(WithLoss, Learner):
         require(alike, "kernels.smallest", kernels.smallest, f"such that {named}")
 
     def init(self, world: World) -> OmkrState:
-        """No sample seen, w_i = 1."""
+        """Start with no sample seen and w_i = 1."""
         self.require_fits(world.dictionary)
         self.require_one(world)
         N = world.dictionary.N
         return OmkrState(np.zeros((N, world.problem.rounds)), np.zeros((1, N)))
 
     def lengthened(self, world: World, state: OmkrState) -> OmkrState:
-        """More samples that are not seen yet."""
+        """The same state with space for more samples."""
         N, T = state.a.shape
         return replace(state, a=np.concatenate([state.a, np.zeros((N, world.problem.rounds - T))], axis=1))
 
     def play(self, world: World, state: OmkrState, rounds: slice) -> OmkrState:
-        """Forward substitution of a block of the triangular system, then the mixture."""
+        """Solve a block of the triangular system by forward substitution, then mix the kernels."""
         x, _ = samples(world, slice(0, rounds.stop))
         _, y = samples(world, rounds)
         f = exact.substitute(world.dictionary, x, y, self.rates(rounds), state.a, self.pointwise)[None]
@@ -206,7 +208,7 @@ class Omkr(WithLoss, Learner):
         return np.log(2) * outcome.loss[:, 0]
 
     def functions(self, world: World, state: OmkrState, t: int) -> tuple[OnPoints, ...]:
-        """The mixture of all kernels on the t samples seen; replicates are copies."""
+        """The mixture of all kernels over the t samples seen; replicates are copies."""
         points = np.asarray(samples(world, slice(0, t))[0], np.float64)
         families, scales = np.array(world.dictionary.families), np.asarray(world.dictionary.scales, np.float64)
         mixture = softmax(state.log_w).T * state.a[:, :t]
@@ -216,7 +218,7 @@ class Omkr(WithLoss, Learner):
 
 @dataclass(frozen=True)
 class Rbf1(Omkr):
-    """OMKR with a dictionary of one (kernels=rbf_1)."""
+    """OMKR with the single kernel exp(-|x - x'|^2) (kernels=rbf_1)."""
 
     label: ClassVar[str] = "RBF-1"
     only: ClassVar[tuple[str, float, str] | None] = ("rbf", np.sqrt(2), "exp(-|x - x'|^2): kernels=rbf_1")
@@ -224,7 +226,7 @@ class Rbf1(Omkr):
 
 @dataclass(frozen=True)
 class Poly2(Omkr):
-    """OMKR with a dictionary of one (kernels=poly_2)."""
+    """OMKR with the single kernel (x'x')^2 (kernels=poly_2)."""
 
     label: ClassVar[str] = "POLY-2"
     only: ClassVar[tuple[str, float, str] | None] = ("polynomial", 2, "(x'x')^2: kernels=poly_2")
@@ -232,7 +234,7 @@ class Poly2(Omkr):
 
 @dataclass
 class State:
-    """theta (R, N, P) and log w (R, N)."""
+    """State: theta (R, N, P) and log w (R, N)."""
 
     theta: Array
     log_w: Array
@@ -250,14 +252,14 @@ class Raker(WithLoss, Learner):
     lam: float = key(1e-3, "Regularisation lambda.", least=0)
 
     def init(self, world: World) -> State:
-        """theta_i = 0, w_i = 1."""
+        """Start from theta_i = 0, w_i = 1."""
         self.require_one(world)
         bank = world.bank
         shape = (bank.replicates, bank.kernels)
         return State(np.zeros((*shape, bank.width), bank.precision), np.zeros(shape))
 
     def play(self, world: World, state: State, rounds: slice) -> State:
-        """The kernels are independent, so each learns the block alone; their mixture follows from the losses."""
+        """Let each kernel learn the block alone, since kernels are independent; then mix them by their losses."""
         x, y = samples(world, rounds)
         eta = self.rates(rounds)
         f, squared_norm, theta = world.bank.follow(x, y, eta, self.lam, state.theta, self.pointwise)
@@ -272,12 +274,12 @@ class Raker(WithLoss, Learner):
         return state.log_w
 
     def weight_falls(self, world: World, outcome: Outcome, t: int) -> Array:
-        """The sum of eta_t L_i over the samples of the round: one, or one of each client if samples are pooled."""
+        """Decrease of log w_i: the sum of eta_t L_i over the round's sample, or all clients' if samples are pooled."""
         assert outcome.loss is not None
         return (self._declared_rates(world, t)[:, None] * outcome.loss).sum(axis=1)
 
     def declared_step(self, world: World, theta: Array, t: int) -> Array:
-        """Gradient steps from theta (R, N, P) on the samples of round t, one after another."""
+        """The sum of successive gradient steps from theta (R, N, P) on the samples of round t."""
         x, y, _ = world.problem.round(t)
         z, rates, after = world.bank.features(x), self._declared_rates(world, t), theta
         for k, target in enumerate(y):
@@ -297,7 +299,7 @@ class Raker(WithLoss, Learner):
 
 @dataclass(frozen=True)
 class Rfomkr(WithLoss, Learner):
-    """theta_i <- theta_i - eta_t l'(f_i, y) z_i and w_i <- w_i 0.5^l(f_i, y), from w_i = 1/N."""
+    """theta_i <- theta_i - eta_t l'(f_i, y) z_i and w_i <- w_i 0.5^l(f_i, y), starting from w_i = 1/N."""
 
     label: ClassVar[str] = "RFOMKR"
     not_traceable: ClassVar[str] = ""
@@ -305,19 +307,19 @@ class Rfomkr(WithLoss, Learner):
 
     normalised: bool = key(
         True,
-        "Divide the weights by their sum for prediction. The paper of graph-aided OMKL leaves that out: its "
+        "Divide the weights by their sum for prediction. The paper of graph-aided OMKL does not do this: its "
         "published errors of RFOMKR are therefore ten times those of every other method.",
     )
 
     def init(self, world: World) -> State:
-        """theta_i = 0, w_i = 1 / N."""
+        """Start from theta_i = 0, w_i = 1 / N."""
         self.require_one(world)
         bank = world.bank
         shape = (bank.replicates, bank.kernels)
         return State(np.zeros((*shape, bank.width), bank.precision), np.full(shape, -np.log(bank.kernels)))
 
     def play(self, world: World, state: State, rounds: slice) -> State:
-        """Each kernel learns the block alone; their mixture follows from the losses."""
+        """Let each kernel learn the block alone; then mix them by their losses."""
         x, y = samples(world, rounds)
         f, squared_norm, theta = world.bank.follow(x, y, self.rates(rounds), 0.0, state.theta, self.pointwise)
         loss = self.pointwise.value(f, y[:, None])
@@ -344,7 +346,7 @@ class Rfomkr(WithLoss, Learner):
 
 @dataclass
 class AdaRakerState:
-    """Instances on the current interval of each length 2^j: theta (R, J, N, P), log w (R, J, N), log h (R, J)."""
+    """State of the instance on each length's current interval: theta (R, J, N, P), log w (R, J, N), log h (R, J)."""
 
     theta: Array
     log_w: Array
@@ -354,28 +356,28 @@ class AdaRakerState:
 
 @dataclass(frozen=True)
 class AdaRaker(WithLoss, Learner):
-    """On every I = [m 2^j, (m + 1) 2^j), m >= 1, an instance of Raker learns with the constant step eta_I.
+    """On every I = [m 2^j, (m + 1) 2^j), m >= 1, an instance of Raker learns with the constant step size eta_I.
 
-    eta_I = min(1/2, eta / |I|^(1/2)), f_hat = sum_I h_I f_I / sum_I h_I over the intervals that hold t, 1 + floor(log2
-    t) of them. h_I = eta_I when I begins, and then h_I <- h_I exp(-eta_I (L(f_I) - L(f_hat))), with L(f) = l(f, y) +
+    eta_I = min(1/2, eta / |I|^(1/2)), and f_hat = sum_I h_I f_I / sum_I h_I over the 1 + floor(log2 t) intervals that
+    contain t. h_I = eta_I when I begins, and then h_I <- h_I exp(-eta_I (L(f_I) - L(f_hat))), with L(f) = l(f, y) +
     lam |f|^2.
 
     The authors' program (N1cekiko/AdaRaker) differs in more than `restart`. It scales the losses of every round to [-1,
-    1] before it exponentiates them. Its steps of theta are 0.5 to 0.7 of these, since its features lack D^-1/2. Kernel
-    weights shrink by its base, 0.5, and h by the eta of the last interval, where here both shrink by eta_I. Its |I|
-    counts from 2, its intervals begin a round later, and its first error is set to 1.
+    1] before it exponentiates them. Its steps of theta are 0.5 to 0.7 of these, because its features lack D^-1/2. Its
+    kernel weights shrink with base 0.5, and h with the eta of the last interval; here both use eta_I. Its |I| counts
+    from 2, its intervals begin a round later, and its first error is set to 1.
     """
 
     label: ClassVar[str] = "AdaRaker"
-    not_traceable: ClassVar[str] = "its instances begin and end in rounds of their own"
+    not_traceable: ClassVar[str] = "its instances begin and end in different rounds"
 
-    eta: float = key(0.5, "eta_0 of eta_I.", above=0)
+    eta: float = key(0.5, "Step size eta in eta_I = min(1/2, eta / |I|^(1/2)).", above=0)
     lam: float = key(1e-3, "Regularisation lambda.", least=0)
     restart: bool = key(
         False,
-        "Whether an instance restarts with its interval, as in strongly adaptive learning, or only its h does, as "
-        "in the authors' program. Without restarts there is one Raker for each step size. With restarts the "
-        "instances on short intervals, whose h begin highest, predict almost 0. If targets are far from 0, this "
+        "Whether an instance restarts with its interval, as in strongly adaptive learning, or only its h, as "
+        "in the authors' program. Without restarts, there is one Raker for each step size. With restarts, the "
+        "instances on short intervals, whose h start highest, predict almost 0. If targets are far from 0, this "
         "costs more than any drift.",
     )
 
@@ -389,7 +391,7 @@ class AdaRaker(WithLoss, Learner):
         )
 
     def lengthened(self, world: World, state: AdaRakerState) -> AdaRakerState:
-        """The same state with intervals longer than the planned stream."""
+        """The same state with space for intervals longer than the planned stream."""
         R, J, N, P = state.theta.shape
         more = _interval_lengths(world) - J
         return replace(
@@ -400,14 +402,14 @@ class AdaRaker(WithLoss, Learner):
         )
 
     def play(self, world: World, state: AdaRakerState, rounds: slice) -> AdaRakerState:
-        """The instances are independent, so each learns the block alone; then they are combined."""
+        """Let each instance learn the block alone, since instances are independent; then combine them."""
         x, y = samples(world, rounds)
         theta, log_w, log_h = state.theta.copy(), state.log_w.copy(), state.log_h.copy()
         R, J = log_h.shape
         f, squared_norm = np.zeros((R, len(y), J)), np.zeros((R, len(y), J))
         for j in range(J):
             own, step = np.ascontiguousarray(theta[:, j]), self._step_of_interval(j)
-            # A block may hold the end of one interval, several whole ones, and the beginning of the next.
+            # A block may contain the end of an interval, several whole intervals, and the beginning of the next
             for part, begins in _parts_by_interval(j, rounds):
                 if begins and self.restart:
                     own[:], log_w[:, j] = 0, 0
@@ -422,7 +424,7 @@ class AdaRaker(WithLoss, Learner):
         y_hat, norm = np.empty((R, len(y))), np.empty((R, len(y)))
         steps = np.array([self._step_of_interval(j) for j in range(J)])
         for b, t in enumerate(range(rounds.start, rounds.stop)):
-            # h_I = eta_I where an interval begins; lengths that have not begun have log h = -inf, and so no weight.
+            # h_I = eta_I if an interval begins; lengths that have not begun have log h = -inf, so no weight
             log_h[:, _intervals_begin(J, t)] = np.log(steps[_intervals_begin(J, t)])
             h = softmax(log_h)
             y_hat[:, b], norm[:, b] = (h * f[:, b]).sum(axis=1), (h * squared_norm[:, b]).sum(axis=1)
@@ -431,7 +433,7 @@ class AdaRaker(WithLoss, Learner):
         return AdaRakerState(theta, log_w, log_h, Played(y_hat, norm))
 
     def functions(self, world: World, state: AdaRakerState, t: int) -> tuple[OnFeatures, ...]:
-        """The mixture of all kernels of all instances; some instances begin in round t."""
+        """The mixture of all kernels of all instances, including those that begin in round t."""
         theta, log_w, log_h = state.theta.astype(np.float64), state.log_w.copy(), state.log_h.copy()
         for j in np.flatnonzero(_intervals_begin(log_h.shape[1], t)).tolist():
             log_h[:, j] = np.log(self._step_of_interval(j))
@@ -446,18 +448,18 @@ class AdaRaker(WithLoss, Learner):
 
 
 def _interval_lengths(world: World) -> int:
-    """Number of lengths that have begun by round t = T + 1, counted from 1, to which a learned function belongs."""
+    """Number of lengths that have begun by round T + 1 (from 1), the round of a learned function."""
     rounds: int = world.problem.rounds
     return (rounds + 1).bit_length()
 
 
 def _intervals_begin(J: int, t: int) -> Array:
-    """Lengths (J,) for which an interval begins in round t, counted from 0."""
+    """Whether an interval of each length (J,) begins in round t, counted from 0."""
     return (t + 1) % 2 ** np.arange(J) == 0
 
 
 def _parts_by_interval(j: int, rounds: slice) -> Iterator[tuple[slice, bool]]:
-    """Parts of a block in one interval of length 2^j, from the block's first round, and if it begins there."""
+    """The parts of a block that lie in one interval of length 2^j, and whether the interval begins with the part."""
     size, begin = 2**j, max(rounds.start, 2**j - 1)
     while begin < rounds.stop:
         end = min(rounds.stop, (begin + 1) // size * size + size - 1)

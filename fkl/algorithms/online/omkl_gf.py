@@ -32,9 +32,9 @@ MOST_NODES = 10_000
 class State:
     """The learner's state, and the graph.
 
-    theta (R, N, P), log w (R, N); pi (R, J, N), the probabilities that node j last drew kernel i with, and the
+    theta (R, N, P), log w (R, N); pi (R, J, N), the probabilities with which node j last drew kernel i, and the
     resulting graph A (R, J, N); uniform numbers for the graphs (R, G, J, M) and for the nodes (R, T + 1), the last for
-    the round that would follow.
+    a round after the stream.
     """
 
     theta: Array
@@ -48,14 +48,14 @@ class State:
 
 @dataclass(frozen=True)
 class OmklGf(Selective):
-    """J selective nodes draw M kernels each, node j exploring with eta_e^j; a node is drawn and its kernels predict."""
+    """J selective nodes draw M kernels each, node j with exploration eta_e^j; a drawn node's kernels predict."""
 
     label: ClassVar[str] = "OMKL-GF"
 
     J: int = key(2, "Number of selective nodes.", least=1, most=MOST_NODES)
 
     def init(self, world: World) -> State:
-        """theta_i = 0, w_i = 1 (Algorithm 3)."""
+        """Start from theta_i = 0, w_i = 1 (Algorithm 3)."""
         self.require_one(world)
         bank, T = world.bank, world.problem.rounds
         R, N, G = bank.replicates, bank.kernels, min(self.exploring, T + 1)
@@ -70,13 +70,13 @@ class OmklGf(Selective):
         )
 
     def lengthened(self, world: World, state: State) -> State:
-        """More random numbers for the nodes, which follow those already drawn; the graph keeps its numbers."""
+        """The same state with more random numbers for the nodes, after those drawn; the graph keeps its numbers."""
         here, graph = state.node_draws.shape[1], state.graph_draws[0].size
         more = uniform_numbers(world, graph + world.problem.rounds + 1)[:, graph + here :]
         return replace(state, node_draws=np.concatenate([state.node_draws, more], axis=1))
 
     def play(self, world: World, state: State, rounds: slice) -> State:
-        """Algorithm 3, all replicates side by side."""
+        """Run Algorithm 3 for all replicates in parallel."""
         block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)
         learned = theta, state.log_w, state.pi, state.A
@@ -89,7 +89,7 @@ class OmklGf(Selective):
         return replace(state, played=played)
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
-        """The kernels of the node drawn in round t."""
+        """The mixture of the kernels of the node that is drawn in round t."""
         [eta], late = self.rates(slice(t, t + 1)), self.draw == "next"
         known = read_only(state.log_w), state.pi.copy(), state.A.copy()
         drawn = read_only(state.graph_draws), read_only(state.node_draws)
@@ -113,7 +113,7 @@ def _play_replicates(
 
 @njit_cached(nogil=True)
 def _chosen_kernels(t, eta, late, log_w, pi, A, graph_draws, node_draws):
-    """Kernels (R, N) that round t chooses; writes pi and A."""
+    """Kernels (R, N) that are chosen in round t; writes pi and A."""
     S = np.empty(log_w.shape, np.bool_)
     for r in range(len(S)):
         S[r] = _draw_graph_and_node(t, eta, late, log_w[r], pi[r], A[r], graph_draws[r], node_draws[r])[1]
@@ -122,7 +122,7 @@ def _chosen_kernels(t, eta, late, log_w, pi, A, graph_draws, node_draws):
 
 @njit
 def _draw_graph_and_node(t, eta, late, log_w, pi, A, graph_draws, node_draws):
-    """Draw the graph, while exploring, and a node; return the nodes' probabilities and the kernels of that node."""
+    """Draw a graph (while exploring) and a node; return the nodes' probabilities and the kernels of the drawn node."""
     if t < len(graph_draws):
         _generate_graph(relative_weights(log_w), eta, graph_draws[t], late, pi, A)
     p = _node_probabilities(log_w, A, eta)
@@ -131,7 +131,7 @@ def _draw_graph_and_node(t, eta, late, log_w, pi, A, graph_draws, node_draws):
 
 @njit
 def _generate_graph(w, eta_e, draws, late, pi, A):
-    """Algorithm 2: node j draws kernels with probability pi_ij = (1 - eta_e^j) w_i + eta_e^j / N, eq. (20)."""
+    """Algorithm 2: node j draws kernels with probabilities pi_ij = (1 - eta_e^j) w_i + eta_e^j / N, eq. (20)."""
     J, M = draws.shape
     for j in range(J):
         explore = eta_e ** (j + 1)
@@ -144,7 +144,7 @@ def _generate_graph(w, eta_e, draws, late, pi, A):
 
 @njit
 def _node_probabilities(log_w, A, eta_e):
-    """p_j = (1 - eta_e) u_j / U + eta_e / J with u_j the sum of w over node j's kernels, eqs. (18) and (19)."""
+    """Probabilities p_j = (1 - eta_e) u_j / U + eta_e / J, u_j the sum of w over node j's kernels, eqs. (18), (19)."""
     J, N = A.shape
     largest = -np.inf
     for j in range(J):
@@ -164,7 +164,7 @@ def _node_probabilities(log_w, A, eta_e):
 
 @njit
 def _probability_observed(p, pi, S, M, floor):
-    """q_i = sum_j p_j (1 - (1 - pi_ij)^M), eq. (21), for the kernels that need it."""
+    """Probabilities q_i = sum_j p_j (1 - (1 - pi_ij)^M), eq. (21), for the chosen kernels."""
     q = np.ones(S.size)
     for i in range(S.size):
         if S[i]:
@@ -177,7 +177,7 @@ def _probability_observed(p, pi, S, M, floor):
 
 @njit
 def _probability_reached(p, A, floor):
-    """sum_j p_j A_ij: the probability that kernel i's loss is observed once the graph is no longer drawn."""
+    """sum_j p_j A_ij, the probability that kernel i's loss is observed when the graph is no longer drawn."""
     q = np.zeros(A.shape[1])
     for j in range(p.size):
         for i in range(q.size):
@@ -186,4 +186,4 @@ def _probability_reached(p, A, floor):
     return np.maximum(q, floor)
 
 
-# Compiled with parts of other modules: f9b773d5, see tests/test_compiled.py
+# Compiled with parts of other modules: c3b05a27, see tests/test_compiled.py

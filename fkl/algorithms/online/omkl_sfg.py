@@ -1,14 +1,14 @@
 """OMKL-SFG and OMKL-SFG-R: kernels chosen by a feedback graph of dissimilar kernels, built once or refined.
 
-OMKL-SFG: Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023), Algorithms 4 and 5: the graph is
+OMKL-SFG: Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023), Algorithms 4 and 5; the graph is
 built before the stream begins.
 
-OMKL-SFG-R: Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023), Algorithm 6: the graph is refined
-in every round, and good nodes then reach all kernels.
+OMKL-SFG-R: Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023), Algorithm 6; the graph is refined
+in every round, so good nodes reach all kernels.
 
-A graph has an edge where kernels differ by their divergence, eqs. (26) and (27): Delta(k_i, k_j) = integral of
-|k_i(rho) - k_j(rho)|^2 over R^d is <k_i, k_i> + <k_j, k_j> - 2 <k_i, k_j>. Both families are products over the
-coordinates, so each inner product is the d-th power of one over the line.
+Edges join kernels with a large divergence, eqs. (26) and (27): Delta(k_i, k_j), the integral of |k_i(rho) - k_j(rho)|^2
+over R^d, is <k_i, k_i> + <k_j, k_j> - 2 <k_i, k_j>. Both families are products over the coordinates, so each inner
+product is the d-th power of an inner product on the line.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ from fkl.kernels.threads import share
 Float64s = NDArray[np.float64]
 DRAWN, BEST, FIRST = range(3)
 FEW_ROUNDS = 10
-"""Rounds with a draw that are enough to say that steps have no bias."""
+"""Smallest number of rounds with draws for a check that steps are unbiased."""
 GRAPHS = ("similarity", "line", "lowest")
 
 
@@ -49,8 +49,8 @@ GRAPHS = ("similarity", "line", "lowest")
 class State:
     """The learner's state, and the graph.
 
-    theta (R, N, P), log w and log u (R, N); A (N, N) with A[i, j] for an edge from i to j, its dominating set
-    D (N,) bool; uniform numbers for the nodes (R, T + 1), the last for the round that would follow.
+    theta (R, N, P), log w and log u (R, N); A (N, N) with A[i, j] for an edge from i to j, its dominating set D (N,)
+    bool; uniform numbers for the nodes (R, T + 1), the last for a round after the stream.
     """
 
     theta: Array
@@ -64,22 +64,22 @@ class State:
 
 @dataclass(frozen=True)
 class OmklSfg(Selective):
-    """A node of the similarity graph is drawn; the kernels to which it points, M with itself, predict and learn."""
+    """A node of the similarity graph is drawn; the M kernels to which it points, itself included, learn."""
 
     label: ClassVar[str] = "OMKL-SFG"
 
     p_floor: float = key(
         0.0,
-        "Lower bound of the node's probability by which the loss of its prediction is divided. The paper's text "
-        "has no bound, which is 0; its published numbers come from 0.2.",
+        "Lower bound of the node's probability, by which the loss of its prediction is divided. The paper's text "
+        "has no bound, that is 0; its published numbers come from 0.2.",
         least=0,
         most=1,
     )
     graph: str = key(
         "similarity",
         "``similarity`` is Algorithm 4 with the divergences of eq. (27) over R^d. ``line`` integrates over the "
-        "real line instead, as if d were 1. With ``lowest`` every node points to itself and the kernels of lowest "
-        "index: this is the result of an argmax over divergences that are NaN, and the published numbers come "
+        "real line instead, as if d were 1. With ``lowest``, every node points to itself and the kernels of lowest "
+        "index; this is the result of an argmax over divergences that are NaN, and the published numbers come "
         "from it.",
         among=GRAPHS,
     )
@@ -93,7 +93,7 @@ class OmklSfg(Selective):
 
     @property
     def unbiased(self) -> bool:
-        """Whether the mean step over the draws of a node is `declared_step`: in rounds in which nodes are drawn."""
+        """Whether the step, averaged over the draws of a node, is `declared_step` in rounds with draws."""
         return self.q_floor == 0 and self.draw == "exact" and self.exploring >= FEW_ROUNDS
 
     def declared_step(self, world: World, theta: Array, t: int) -> Array:
@@ -104,11 +104,11 @@ class OmklSfg(Selective):
         return -self.rates(slice(t, t + 1)) * (slope * z + 2 * self.lam * theta)
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """Check that a node has at most as many neighbours as there are kernels."""
+        """Refuse more neighbours of a node than kernels."""
         require(self.M <= kernels.N, "M", self.M, f"at most kernels.N={kernels.N}")
 
     def init(self, world: World) -> State:
-        """theta_i = 0, w_i = u_i = 1, and the graph with its dominating set (Algorithm 4)."""
+        """Start from theta_i = 0, w_i = u_i = 1, and the graph with its dominating set (Algorithm 4)."""
         self.require_one(world)
         bank = world.bank
         R, N = bank.replicates, bank.kernels
@@ -124,14 +124,14 @@ class OmklSfg(Selective):
         )
 
     def log_inner_products_of(self, world: World) -> NDArray[np.float64]:
-        """Logarithms of the kernels' inner products (N, N); 0 for the graph ``lowest``, whose divergences are 0."""
+        """Logarithms of the kernels' inner products (N, N), which are 0 for the graph ``lowest``."""
         if self.graph == "lowest":
             return np.full((world.dictionary.N, world.dictionary.N), -np.inf)
         dimension = 1 if self.graph == "line" else world.problem.dimension
         return log_inner_products(world.dictionary.families, world.dictionary.scales, dimension)
 
     def play(self, world: World, state: State, rounds: slice) -> State:
-        """Algorithm 5, all replicates side by side."""
+        """Run Algorithm 5 for all replicates in parallel."""
         block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)
         how = self.nodes_taken_by(rounds), self.draw == "next", self.divide_by == "observed", self.q_floor, self.p_floor
@@ -142,13 +142,13 @@ class OmklSfg(Selective):
         return replace(state, played=played)
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
-        """The kernels of the node chosen in round t."""
+        """The mixture of the kernels of the node that is chosen in round t."""
         [eta], [way] = self.rates(slice(t, t + 1)), self.nodes_taken_by(slice(t, t + 1))
         S = _chosen_kernels(eta, way, self.draw == "next", state.log_u, state.A, state.D, state.node_draws[:, t])
         return self.mixtures(world, state.theta, state.log_w, S)
 
     def nodes_taken_by(self, rounds: slice) -> NDArray[np.int64]:
-        """How each round of a block chooses its node (B,)."""
+        """How each round of a block chooses its node, (B,)."""
         settled = {"best": BEST, "first": FIRST, "never": DRAWN}[self.settle]
         return np.where(np.arange(rounds.start, rounds.stop) < self.exploring, DRAWN, settled)
 
@@ -168,7 +168,7 @@ def _play_replicates(
 
 @njit_cached(nogil=True)
 def _chosen_kernels(eta, way, late, log_u, A, D, draws):
-    """Kernels (R, N) chosen in a round."""
+    """Kernels (R, N) that are chosen in a round."""
     S = np.empty(log_u.shape, np.bool_)
     for r in range(len(S)):
         S[r] = A[take_node(eta, way, late, log_u[r], D, draws[r])[1]]
@@ -177,7 +177,7 @@ def _chosen_kernels(eta, way, late, log_u, A, D, draws):
 
 @njit(error_model="numpy")
 def take_node(xi, way, late, log_u, D, u):
-    """The nodes' probabilities, and the node chosen in a round."""
+    """The nodes' probabilities, and the node that is chosen in a round."""
     relative_u, explored = relative_weights(log_u), xi / D.sum()
     p = np.empty(D.size)
     for i in range(D.size):
@@ -187,9 +187,9 @@ def take_node(xi, way, late, log_u, D, u):
 
 @njit(error_model="numpy")
 def play_round(block, r, b, theta, log_w, log_u, A, D, u, way, late, certain, q_floor, p_floor):
-    """One round of Algorithm 5 for one replicate, given the graph A and its dominating set D.
+    """Run a round of Algorithm 5 for one replicate, given the graph A and its dominating set D.
 
-    `certain`: the node is fixed, so it and the kernels to which it points are observed with probability 1.
+    If `certain` and the node is not drawn, it and the kernels to which it points are observed with probability 1.
     """
     p, node = take_node(block.eta[b], way, late, log_u, D, u)
     if certain and way != DRAWN:
@@ -210,7 +210,7 @@ def play_round(block, r, b, theta, log_w, log_u, A, D, u, way, late, certain, q_
 
 @dataclass
 class RefinedState(State):
-    """State of OMKL-SFG; ranks (N, N) of divergences, the refined graph (R, N, N) and its dominating set D' (R, N)."""
+    """OMKL-SFG's state, ranks (N, N) of divergences, the refined graph (R, N, N) and its dominating set D' (R, N)."""
 
     ranks: NDArray[np.float64] | None = None
     refined: NDArray[np.bool_] | None = None
@@ -221,7 +221,7 @@ class RefinedState(State):
 class OmklSfgR(OmklSfg):
     """The nodes with the `rank` largest u dominate the refined graph.
 
-    Kernels that they do not reach get an edge from one of them.
+    Kernels that these nodes do not reach get an edge from one of them.
     """
 
     label: ClassVar[str] = "OMKL-SFG-R"
@@ -229,12 +229,12 @@ class OmklSfgR(OmklSfg):
     rank: int = key(10, "beta = (1 - xi) (rank-th largest u_i / U) + xi / N.", least=1)
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """Also check that the rank is at most the number of kernels."""
+        """Also refuse a rank above the number of kernels."""
         super().require_fits(kernels)
         require(self.rank <= kernels.N, "rank", self.rank, f"at most kernels.N={kernels.N}")
 
     def init(self, world: World) -> RefinedState:
-        """theta_i = 0, w_i = u_i = 1, and the graph; refined graphs come with the first round."""
+        """Start from theta_i = 0, w_i = u_i = 1, and the graph; the first round makes refined graphs."""
         state = super().init(world)
         R, N = state.log_w.shape
         refined, good = np.zeros((R, N, N), np.bool_), np.zeros((R, N), np.bool_)
@@ -243,7 +243,7 @@ class OmklSfgR(OmklSfg):
         )
 
     def play(self, world: World, state: RefinedState, rounds: slice) -> RefinedState:  # type: ignore[override]  # its own state
-        """Algorithm 6, all replicates side by side."""
+        """Run Algorithm 6 for all replicates in parallel."""
         block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)
         ways = self.rank, self.nodes_taken_by(rounds), self.draw == "next", self.divide_by == "observed"
@@ -255,7 +255,7 @@ class OmklSfgR(OmklSfg):
         return replace(state, played=played)
 
     def functions(self, world: World, state: RefinedState, t: int) -> tuple[OnFeatures, ...]:  # type: ignore[override]
-        """The kernels of the node chosen in round t, in that round's refined graph."""
+        """The mixture of the kernels of the node that is chosen in round t, in that round's refined graph."""
         [eta], [way] = self.rates(slice(t, t + 1)), self.nodes_taken_by(slice(t, t + 1))
         assert state.refined is not None
         assert state.good is not None
@@ -280,7 +280,7 @@ def _play_refined(
 
 @njit_cached(nogil=True)
 def _chosen_refined(eta, way, late, rank, log_u, A, ranks, refined, good, draws):
-    """Kernels (R, N) chosen in a round; writes refined and good."""
+    """Kernels (R, N) that are chosen in a round; writes refined and good."""
     S = np.empty(log_u.shape, np.bool_)
     for r in range(len(S)):
         _refine_graph(relative_weights(log_u[r]), A, ranks, rank, refined[r], good[r])
@@ -290,8 +290,8 @@ def _chosen_refined(eta, way, late, rank, log_u, A, ranks, refined, good, draws)
 
 @njit
 def _refine_graph(u, A, ranks, rank, refined, good):
-    """D' = {i: u_i / U >= (beta - xi / N) / (1 - xi)}, eq. (44), and the edges (d_i, i) that it lacks, eq. (45)."""
-    threshold = np.sort(u)[u.size - rank]  # the inequality after inserting the definition of beta
+    """Set D' = {i: u_i / U >= (beta - xi / N) / (1 - xi)}, eq. (44), and add the missing edges (d_i, i), eq. (45)."""
+    threshold = np.sort(u)[u.size - rank]  # the inequality with the definition of beta inserted
     for i in range(u.size):
         good[i] = u[i] >= threshold
     refined[:] = A
@@ -307,28 +307,28 @@ def _refine_graph(u, A, ranks, rank, refined, good):
 
 
 def similarity_graph(log_inner: Float64s, M: int) -> NDArray[np.bool_]:
-    """Join each kernel to kernels that differ from it and from one another (graph-aided OMKL, Algorithm 4).
+    """Join each kernel to kernels that differ from it and from each other (graph-aided OMKL, Algorithm 4).
 
-    Node i starts with itself. The kernel with the largest total divergence to its out-neighbours joins them, and of
-    ties the first, until it has M.
+    Node i starts with itself. The kernel with the largest total divergence from its out-neighbours joins them (in ties
+    the first), until there are M.
 
     Parameters
     ----------
     log_inner : (N, N)
-        Logarithms of the kernels' inner products. `farthest_first` orders the divergences by them.
+        Logarithms of the kernels' inner products, by which `farthest_first` orders the divergences.
     M : int
-        Out-neighbours of a node, itself included.
+        Number of out-neighbours of a node, including itself.
 
     Returns
     -------
     (N, N) bool
-        [i, j] where an edge leads from i to j.
+        Whether an edge leads from i to j.
     """
     N = len(log_inner)
     require(1 <= M <= N, "M", M, f"an integer from 1 to {N}, the number of kernels")
     adjacency = np.eye(N, dtype=np.bool_)
     nodes = np.arange(N)
-    log_total = log_inner.copy()  # of node i's out-neighbours with kernel j
+    log_total = log_inner.copy()  # sum over node i's out-neighbours of inner products with kernel j
     for members in range(1, M):
         sign, size = farthest_first(log_inner, log_total, members)
         sign[adjacency] = -2  # no kernel joins twice
@@ -340,7 +340,7 @@ def similarity_graph(log_inner: Float64s, M: int) -> NDArray[np.bool_]:
 
 
 def divergence_ranks(log_inner: Float64s) -> Float64s:
-    """Ranks (N, N) of the divergences, [i, j] from 0 for the kernel j nearest to i; ties share a rank."""
+    """Ranks (N, N) of the divergences: [i, j] is 0 for the kernel j nearest to i; ties share a rank."""
     sign, size = farthest_first(log_inner, log_inner, 1)
     sign[np.diag_indices_from(sign)] = -2  # a kernel is nearest to itself
     order = np.lexsort((size, sign), axis=-1)
@@ -353,9 +353,9 @@ def divergence_ranks(log_inner: Float64s) -> Float64s:
 
 
 def dominating_set(adjacency: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Nodes that together point to all nodes: the greedy set cover of Chvatal (1979), most new nodes first.
+    """Nodes that together point to all nodes, by the greedy set cover of Chvatal (1979), most new nodes first.
 
-    networkx's dominating set uses another algorithm, for undirected graphs, without a bound on its size.
+    networkx's dominating set uses another algorithm, for undirected graphs, without a bound of its size.
 
     Parameters
     ----------
@@ -365,7 +365,7 @@ def dominating_set(adjacency: NDArray[np.bool_]) -> NDArray[np.intp]:
     Returns
     -------
     (n,) int
-        Ascending.
+        Nodes in ascending order.
     """
     chosen = []
     uncovered = np.ones(len(adjacency), np.bool_)
@@ -384,7 +384,7 @@ def log_inner_products(families: Sequence[str], scales: Float64s, dimension: int
         "rbf" for exp(-scale^2 |rho|_2^2 / 2), "laplacian" for exp(-scale |rho|_1).
     scales : (N,)
     dimension : int
-        d; from about 60 on the powers overflow a float64, but their logarithms do not.
+        Dimension d; from about 60 on, the powers overflow a float64, but their logarithms do not.
 
     Returns
     -------
@@ -394,7 +394,7 @@ def log_inner_products(families: Sequence[str], scales: Float64s, dimension: int
     Raises
     ------
     fkl.basics.errors.BadValue
-        For a kernel that is not integrable.
+        If a kernel is not integrable.
     """
     for family in families:
         require(family in ("rbf", "laplacian"), "kernels.family", family, "rbf or laplacian: divergences are integrals")
@@ -410,10 +410,10 @@ def log_inner_products(families: Sequence[str], scales: Float64s, dimension: int
 
 
 def farthest_first(log_inner: Float64s, log_total: Float64s, members: int) -> tuple[NDArray[np.int64], Float64s]:
-    """Order kernels by their total divergence to a set S, without the digits that all of them share.
+    """Order kernels by their total divergence from a set S, without the digits that all of them share.
 
-    The sum over m in S of Delta(k_m, k_j) is that of <k_m, k_m>, the same for every j, and |S| <k_j, k_j> - 2 sum_m
-    <k_m, k_j>. With bandwidths from 0.01 to 100, and d of at least 8, the first sum exceeds the difference between two
+    The sum over m in S of Delta(k_m, k_j) is |S| <k_j, k_j> - 2 sum_m <k_m, k_j> plus the sum of <k_m, k_m>, which is
+    the same for every j. With bandwidths from 0.01 to 100 and d >= 8, this last sum exceeds the difference between two
     j by more digits than a float64 has. It is therefore omitted, and the rest is compared by sign and logarithm.
 
     Parameters
@@ -423,14 +423,14 @@ def farthest_first(log_inner: Float64s, log_total: Float64s, members: int) -> tu
     log_total : (..., N)
         Logarithm of the sum over S of <k_m, k_j>.
     members : int
-        |S|.
+        Number |S| of kernels in S.
 
     Returns
     -------
     sign : (..., N) int
-        Sign of that rest, -1, 0 or 1.
+        Sign of the rest, -1, 0 or 1.
     size : (..., N)
-        Between two rests with the same sign, the one with the larger `size` is larger.
+        Of two rests with the same sign, the one with the larger `size` is larger.
     """
     own = np.log(members) + np.diag(log_inner)
     twice = np.log(2) + log_total
@@ -441,4 +441,4 @@ def farthest_first(log_inner: Float64s, log_total: Float64s, members: int) -> tu
     return sign, size
 
 
-# Compiled with parts of other modules: f9b773d5, see tests/test_compiled.py
+# Compiled with parts of other modules: c3b05a27, see tests/test_compiled.py

@@ -1,7 +1,7 @@
-"""Code that the graph-aided methods share: draw kernels, predict with them, and update them.
+"""Common code of the graph-aided methods: draw kernels, predict with them, and update them.
 
-Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023). The rounds of a replicate depend on one
-another, so they are compiled. These functions have the paper's equations.
+Ghari and Shen, Graph-Aided Online Multi-Kernel Learning, JMLR 24 (2023). Rounds of a replicate depend on each other, so
+their loop is compiled. The functions follow the paper's equations.
 """
 
 from dataclasses import dataclass
@@ -41,25 +41,25 @@ class Selective(WithLoss, Learner):
     lam: float = key(1e-3, "Regularisation lambda.", least=0)
     M: int = key(
         10,
-        "Kernels to which a node of the feedback graph is connected (at most, if it draws them).",
+        "Number of kernels to which a node of the feedback graph is connected (at most, if it draws them).",
         least=1,
         most=MOST_KERNELS,
-        must="an integer from 1 to kernels.N, and 10000 at most",
+        must="an integer from 1 to kernels.N, at most 10000",
     )
     q_floor: float = key(
         0.0,
-        "Lower bound of the probability by which a loss is divided. The paper's text has no bound, which is 0; "
+        "Lower bound of the probability by which a loss is divided. The paper's text has no bound, that is 0; "
         "the published numbers come from 0.05 (OMKL-GF) and 0.1 (OMKL-SFG).",
         least=0,
         most=1,
     )
     exploring: int = key(
-        300, "Rounds after which the graph (OMKL-GF) or the node (OMKL-SFG) is no longer drawn.", least=1
+        300, "Number of rounds after which the graph (OMKL-GF) or the node (OMKL-SFG) is no longer drawn.", least=1
     )
     divide_by: str = key(
         "drawn",
         "Divisor of losses after `exploring` rounds. ``drawn`` keeps eqs. (21), (36) and (37), as in the paper's "
-        "text. ``observed`` uses the probability with which they are then observed: sum_j p_j A_ij in OMKL-GF's "
+        "text. ``observed`` uses the probability with which losses are then observed: sum_j p_j A_ij in OMKL-GF's "
         "frozen graph, and 1 at OMKL-SFG's settled node. The estimates then keep the mean that the proofs need.",
         among=("drawn", "observed"),
     )
@@ -90,7 +90,7 @@ class Selective(WithLoss, Learner):
         return stream, Played(*np.empty((2, bank.replicates, len(y))))
 
     def mixtures(self, world: World, theta: Array, log_w: Array, S: NDArray[np.bool_]) -> tuple[OnFeatures, ...]:
-        """Each replicate's prediction with its chosen kernels, (R, N)."""
+        """Each replicate's mixture of its chosen kernels S (R, N)."""
         learned = []
         for r, chosen in enumerate(map(np.flatnonzero, S)):
             w = softmax(log_w[r, chosen])
@@ -99,10 +99,10 @@ class Selective(WithLoss, Learner):
 
 
 class Stream(NamedTuple):
-    """A block of rounds with the random features of all replicates, in the form that compiled code needs.
+    """A block of rounds with the random features of all replicates, in the form for compiled code.
 
-    narrow, wide : frequencies (R, n, d, D) float32 and (R, N - n, d, D) float64; x32, x64 (B, d) to go with them.
-    phase (R, N, D or 0), norm: of the feature map. y, eta (B,). lam: regularisation. loss: of a prediction.
+    narrow, wide: frequencies (R, n, d, D) in float32 and (R, N - n, d, D) in float64; x32, x64 (B, d): samples in both
+    precisions. phase (R, N, D or 0), norm: of the feature map. y, eta: (B,). lam: regularisation. loss: of a prediction.
     """
 
     narrow: Array
@@ -118,13 +118,13 @@ class Stream(NamedTuple):
 
 
 def uniform_numbers(world: World, size: int) -> NDArray[np.float64]:
-    """Random numbers in [0, 1) of shape (R, size), for all selections of the replicates in the run."""
+    """Random numbers in [0, 1), (R, size), for all selections of the replicates in the run."""
     return np.stack([generator.random(size) for generator in world.streams.generators(Role.SELECTION)])
 
 
 @njit
 def draw_index(pmf, u, late):
-    """Index drawn from a probability mass function by its inverse at u in [0, 1); `late`: its right neighbour."""
+    """An index drawn from a probability mass function by inversion at u in [0, 1), or, if `late`, the next index."""
     last = pmf.size - 1
     total = 0.0
     for i in range(last):
@@ -136,7 +136,7 @@ def draw_index(pmf, u, late):
 
 @njit
 def relative_weights(log_weights):
-    """exp(log_weights) over their sum."""
+    """exp(log_weights), divided by their sum."""
     largest = log_weights.max()
     weights = np.empty(log_weights.size)
     for i in range(log_weights.size):
@@ -149,7 +149,7 @@ def relative_weights(log_weights):
 
 @njit(error_model="numpy")
 def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
-    """Predict with the chosen kernels, see the label, and update them: eqs. (14)-(17), (34)-(39a).
+    """Predict with the chosen kernels, see the target, and update them: eqs. (14)-(17), (34)-(39a).
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
         Probability that each kernel's loss is observed.
     theta : (N, maps, D)
     log_w : (N,)
-        theta and log_w are overwritten.
+        Both theta and log_w are overwritten.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
     angle32, angle64 = np.empty((1, D), stream.narrow.dtype), np.empty((1, D), stream.wide.dtype)
     z = np.empty((maps, 1, D), theta.dtype)
     narrow = theta.dtype.type
-    # Weights relative to the largest chosen one: their sum is then never 0.
+    # Weights relative to the largest chosen weight, so their sum is never 0
     largest = -np.inf
     for i in range(N):
         if S[i] and log_w[i] > largest:
@@ -205,4 +205,4 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
     return y_hat / total, squared_norm / total
 
 
-# Compiled with parts of other modules: b78b34cd, see tests/test_compiled.py
+# Compiled with parts of other modules: aff0af94, see tests/test_compiled.py

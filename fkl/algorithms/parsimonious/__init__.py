@@ -1,1 +1,1 @@
-"""Federated classification with parsimonious functions in RKHS: agents send their relevant samples, once."""
+"""Federated classification with parsimonious functions in RKHS: agents send their relevant samples once."""

@@ -1,14 +1,14 @@
-"""The dual of the problem that agents, server and centralized learner solve.
+"""The dual of the problem that the agents, the server and the centralized learner solve.
 
 Peifer and Ribeiro, Federated Classification using Parsimonious Functions in Reproducing Kernel Hilbert Spaces; equation
-numbers are theirs. (PC), (Pi) and (PF) are one problem on different samples,
+numbers are theirs. (PC), (Pi) and (PF) are the same problem on different samples,
 
     min_alpha  integral alpha^2 / 2 + gamma 1(alpha != 0)   s.t.  (1/N) (1 - eps - y_n f(x_n)) <= 0  for every n,
     f(x) = integral alpha(s, w) k(x, s; w) ds dw,
 
-and Algorithms 2 and 3 are one ascent on its dual from different starts. Here Newton's method solves the dual instead,
-and needs no start. Integrals are the sums of a `Quadrature`. Every solution has its duality gap: how far g(lambda) is
-below the cost of a function that meets the constraints.
+and Algorithms 2 and 3 are the same ascent on its dual from different starting points. Here Newton's method solves the
+dual, and needs no starting point. Integrals are sums of a `Quadrature`. Every solution has its duality gap: the
+distance of g(lambda) below the cost of a function that meets the constraints.
 """
 
 from dataclasses import dataclass
@@ -26,15 +26,15 @@ Flags = NDArray[np.bool_]
 
 
 class Model(NamedTuple):
-    """Function f as the sum of the kernels of its active nodes.
+    """A function f, as the sum of the kernels at its active nodes.
 
     Attributes
     ----------
     quadrature : Quadrature
     active : (m,) int
-        Nodes.
+        Numbers of the active nodes.
     coefficients : (m,)
-        alpha of each node times its weight in the integral.
+        Each node's alpha times its weight in the integral.
     """
 
     quadrature: Quadrature
@@ -59,7 +59,7 @@ class Model(NamedTuple):
 
 @dataclass(frozen=True)
 class Dual:
-    """A independent problems (PC), padded to the same number of samples n.
+    """A number A of independent problems (PC), padded to the same number n of samples.
 
     Parameters
     ----------
@@ -69,11 +69,11 @@ class Dual:
     y : (A, n) float64
         Labels, -1 and 1; a problem may have only one class.
     present : (A, n) bool
-        False for padding; its x must be finite, its y is ignored.
+        False for padding, whose x must be finite and whose y is ignored.
     gamma : float
         Weight of the support's measure, at least 0.
     eps : float
-        Slack of the constraint; below 1, since f = 0 is feasible above.
+        Slack of the constraints, below 1, because f = 0 would be feasible otherwise.
 
     Raises
     ------
@@ -93,11 +93,11 @@ class Dual:
         require(-np.inf < self.eps < 1, "eps", self.eps, "a number below 1")
         others = np.setdiff1d(self.y[self.present], (-1.0, 1.0))
         if len(others):
-            raise FklError(f"labels must be -1 or 1, and one is {others[0]:g}")
+            raise FklError(f"labels must be -1 or 1, but one is {others[0]:g}")
 
     @classmethod
     def single(cls, quadrature: Quadrature, x: Array, y: Array, gamma: float, eps: float) -> "Dual":
-        """One problem, of samples x (N, d) and labels y (N,): the server's and the centralized learner's."""
+        """One problem with samples x (N, d) and labels y (N,), as for the server and the centralized learner."""
         return cls(quadrature, x[None], y[None], np.ones((1, len(y)), np.bool_), gamma, eps)
 
     @classmethod
@@ -112,7 +112,7 @@ class Dual:
         x : (N, d)
         y : (N,)
         agent : (N,)
-            Owner of each sample, from 0 to A - 1; an agent's samples keep their order.
+            Number of each sample's agent, from 0 to A - 1; an agent's samples keep their order.
         gamma, eps : float
         """
         sizes = np.bincount(agent)
@@ -124,12 +124,12 @@ class Dual:
 
     @cached_property
     def N(self) -> Array:
-        """Number of samples of each problem, (A, 1); 1 if there are none, to avoid division by 0."""
+        """Number of samples of each problem, (A, 1); at least 1, to avoid division by 0."""
         return np.maximum(self.present.sum(axis=1, keepdims=True), 1.0)
 
     @cached_property
     def sign(self) -> Array:
-        """Labels (A, n), 0 where there is no sample."""
+        """Labels (A, n), 0 for padding."""
         return np.where(self.present, self.y, 0.0)
 
     def alpha(self, lam: Array) -> Array:
@@ -141,14 +141,14 @@ class Dual:
         return np.stack(found)
 
     def slack(self, lam: Array) -> Array:
-        """Constraints 1 - eps - y_n f(x_n) at alpha of (8), (A, n); 0 where there is no sample.
+        """Constraints 1 - eps - y_n f(x_n) at the alpha of (8), (A, n); 0 for padding.
 
-        Divided by N these are the gradient, eqs. (10) and (15).
+        Divided by N, they are the gradient, eqs. (10) and (15).
         """
         return self.slack_of(self.alpha(lam))
 
     def slack_of(self, alpha: Array) -> Array:
-        """Constraints at values alpha (A, M) of the nodes, (A, n); 0 where there is no sample."""
+        """Constraints (A, n) at values alpha (A, M) of the nodes; 0 for padding."""
         slack = np.zeros(self.present.shape)
         for problem, here in enumerate(self.present):
             f = self.quadrature.function(alpha[problem] * self.quadrature.weights, self.x[problem, here])
@@ -156,17 +156,17 @@ class Dual:
         return slack
 
     def value(self, lam: Array) -> Array:
-        """Dual function g(lambda), (A,), eq. (5): by (8) it loses the integral of alpha^2 / 2 - gamma over alpha != 0.
+        """Dual function g(lambda), (A,), eq. (5), at the alpha of eq. (8).
 
-        Eqs. (21) and (41) are the same; (21), (26) and (46) omit the gamma before the support's measure, and (26) the 1
-        / N.
+        Eqs. (21) and (41) are the same; (21), (26) and (46) omit the gamma before the support's measure, and (26) omits
+        the 1 / N.
         """
         alpha = self.alpha(lam)
         support = np.where(alpha != 0, alpha**2 / 2 - self.gamma, 0.0)
         return (lam / self.N).sum(axis=1) * (1 - self.eps) - support @ self.quadrature.weights
 
     def cost(self, alpha: Array) -> Array:
-        """Objective of (PC) at alpha (A, M): (A,), eq. (3); at least g of any lambda if alpha is feasible."""
+        """Objective of (PC) at alpha (A, M), (A,), eq. (3); if alpha is feasible, it is at least g of any lambda."""
         return (alpha**2 / 2 + self.gamma * (alpha != 0)) @ self.quadrature.weights
 
     @cached_property
@@ -180,7 +180,7 @@ class Dual:
 
 @dataclass(frozen=True)
 class Solution:
-    """Result of a solver, its distance to the optimum, and its violation of the optimality conditions (13).
+    """A solver's result, its distance from the optimum, and its violation of the optimality conditions (13).
 
     Parameters
     ----------
@@ -188,7 +188,7 @@ class Solution:
     lam : (A, n)
         Dual variables lambda, 0 for padding.
     cost : (A,)
-        Cost in the bidual of values at the nodes that meet all constraints; infinite if no such values are known.
+        Cost in the bidual of node values that meet all constraints; infinite if no such values are known.
     steps : (A,) int
         Number of linear systems solved for each problem.
     tolerance : float
@@ -212,12 +212,12 @@ class Solution:
 
     @cached_property
     def slack(self) -> Array:
-        """Constraints 1 - eps - y_n f(x_n), (A, n); 0 where there is no sample."""
+        """Constraints 1 - eps - y_n f(x_n), (A, n); 0 for padding."""
         return self.problem.slack_of(self.alpha)
 
     @property
     def violation(self) -> Array:
-        """Largest constraint above 0, (A,)."""
+        """Largest positive constraint, (A,), or 0."""
         return np.maximum(self.slack.max(axis=1, initial=0.0), 0.0)
 
     @property
@@ -227,9 +227,9 @@ class Solution:
 
     @cached_property
     def gap(self) -> Array:
-        """Duality gap in units of the cost, (A,): 1 if no function is known that meets the constraints.
+        """Duality gap in units of the cost, (A,); 1 if no function that meets the constraints is known.
 
-        NaN if lambda has overflowed.
+        It is NaN if lambda has overflowed.
         """
         known = (self.cost > 0) & (self.cost < np.inf)
         some = np.where(known, self.cost, 1.0)
@@ -246,12 +246,12 @@ class Solution:
     def mu(self) -> Array:
         """The ratio lambda / N, (A, n).
 
-        It does not change if samples with lambda = 0 are dropped and N becomes smaller.
+        It does not change if samples with lambda = 0 are dropped, which decreases N.
         """
         return self.lam / self.problem.N
 
     def model(self, problem: int = 0) -> Model:
-        """Function of one of the problems, without the nodes where alpha = 0."""
+        """The function of one of the problems, without nodes with alpha = 0."""
         quadrature, alpha = self.problem.quadrature, self.alpha[problem]
         active = np.flatnonzero(alpha)
         return Model(quadrature, active, alpha[active] * quadrature.weights[active])
@@ -264,10 +264,10 @@ def solve(problem: Dual, steps: int, tolerance: float = 1e-7) -> Solution:
     ----------
     problem : Dual
     steps : int
-        Maximum number of Newton's steps of each problem, see `fkl.algorithms.parsimonious.solver.optimum`. The linear
-        systems at gamma = 0 before them count as steps, but have no limit.
+        Maximum number of Newton steps for each problem, see `fkl.algorithms.parsimonious.solver.optimum`. The linear
+        systems at gamma = 0 before them count as steps, but are not limited.
     tolerance : float
-        A problem stops once its duality gap is no larger, in units of the cost.
+        A problem stops when its duality gap is not larger than this, in units of the cost.
     """
     require(steps >= 0, "steps", steps, "an integer >= 0")
     lam, cost = np.zeros(problem.present.shape), np.zeros(len(problem.x))
@@ -285,11 +285,11 @@ class Representation(NamedTuple):
     Attributes
     ----------
     nodes : int
-        Nodes with alpha != 0.
+        Number of nodes with alpha != 0.
     regions : int
-        Connected parts of alpha != 0 where alpha has one sign.
+        Number of connected regions in which alpha is nonzero and has one sign.
     peaks : int
-        Local maxima of |alpha| where alpha != 0; a plateau counts once.
+        Number of nonzero local maxima of |alpha|; a plateau counts once.
     """
 
     nodes: int
@@ -298,13 +298,13 @@ class Representation(NamedTuple):
 
 
 def representation(quadrature: Quadrature, alpha: Array) -> Representation:
-    """Kernels in a model.
+    """The size of a model, as numbers of kernels.
 
     The paper counts "the number of kernels used in the resulting global model" and does not define how it follows from
-    alpha. A function of few kernels has an alpha with few peaks, so `peaks` is that number; `regions` is a coarser one.
-    Neighbours are nodes that differ by at most one place in every coordinate of a grid and in the list of widths.
-    Drawn centres are neighbours if one is among the other's 2 d nearest. In adjacent widths, the same centre and its
-    neighbours are neighbours.
+    alpha. A function of few kernels has an alpha with few peaks, so `peaks` is that number; `regions` is a coarser
+    count. Neighbours are nodes that differ by at most one place in every coordinate of a grid and in the list of
+    widths. Drawn centres are neighbours if one is among the 2 d nearest of the other. In adjacent widths, the same
+    centre and its neighbours are neighbours.
 
     Parameters
     ----------
@@ -322,7 +322,7 @@ def representation(quadrature: Quadrature, alpha: Array) -> Representation:
     same = active[one] & (sign[one] == sign[other])
     one, other = one[same], other[same]
     beaten = np.concatenate([one[height[one] < height[other]], other[height[other] < height[one]]])
-    # A plateau is a peak only if none of its nodes has a higher neighbour.
+    # A plateau is a peak only if none of its nodes has a higher neighbour
     level = height[one] == height[other]
     parts = _connected_parts(len(alpha), one[level], other[level])
     peaks = np.setdiff1d(parts[active], parts[beaten])
@@ -331,7 +331,7 @@ def representation(quadrature: Quadrature, alpha: Array) -> Representation:
 
 
 def _connected_parts(size: int, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Number of the connected component of each node."""
+    """The number of each node's connected component."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -341,7 +341,7 @@ def _connected_parts(size: int, one: NDArray[np.int64], other: NDArray[np.int64]
 
 @lru_cache(maxsize=2)
 def _grid_neighbours(shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs of nodes at most one place apart in every direction, each pair once."""
+    """Pairs of nodes that are at most one place apart in every direction; each pair occurs once."""
     number = np.arange(np.prod(shape)).reshape(shape)
     one, other = [], []
     for offset in np.ndindex(*(3,) * len(shape)):
@@ -356,7 +356,7 @@ def _grid_neighbours(shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray
 
 
 def _drawn_neighbours(quadrature: Quadrature) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pairs of nodes of drawn centres that are neighbours; some come twice."""
+    """Pairs of neighbouring nodes of drawn centres; some pairs occur twice."""
     from scipy.spatial import KDTree
 
     W, _, H = quadrature.block

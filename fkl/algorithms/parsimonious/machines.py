@@ -1,8 +1,7 @@
-"""Baselines of parsimonious functions: an SVM on all samples, and one on the agents' support vectors.
+"""Baselines of parsimonious functions: an SVM on all samples, and an SVM on the agents' support vectors.
 
-The latter is a cascade of two layers (Graf, Cosatto, Bottou, Dourdanovic and Vapnik, Parallel Support Vector Machines:
-The Cascade SVM, NIPS 2004): as in the federated learner, agents send the relevant samples of their own classifiers
-once.
+The latter is a two-layer cascade (Graf, Cosatto, Bottou, Dourdanovic and Vapnik, Parallel Support Vector Machines: The
+Cascade SVM, NIPS 2004): as in the federated learner, agents send the relevant samples of their own classifiers once.
 """
 
 from dataclasses import dataclass
@@ -25,28 +24,28 @@ from fkl.wire.payloads import Ragged
 
 Integers = NDArray[np.int64]
 SAMPLES, MODEL = range(2)
-"""The exchanges."""
+"""Numbers of the exchanges."""
 BLOCK = 1 << 22
-"""Kernel values that are held at a time for predictions."""
+"""Number of kernel values in memory at a time, for predictions."""
 
 
 @dataclass(frozen=True)
 class Sent:
-    """Samples of a client: features (n, d) and class (n,)."""
+    """Message of a client: samples, as features (n, d) and classes (n,)."""
 
     samples: tuple[Ragged, Ragged]
 
 
 @dataclass(frozen=True)
 class Down:
-    """The machine: `Decision`'s arrays except the classes, and the scale only if no width is given."""
+    """Message to all clients: `Decision`'s arrays without the classes; the scale only if no width is given."""
 
     model: tuple[Ragged, ...]
 
 
 @dataclass(frozen=True)
 class Server:
-    """Trained machines of all replicates."""
+    """State of the server: trained machines of all replicates."""
 
     trained: "tuple[Trained, ...]" = ()
 
@@ -60,14 +59,14 @@ class Trained(NamedTuple):
 
 @dataclass(frozen=True)
 class Client:
-    """Numbers of samples (R, K) that clients sent."""
+    """State of a client: numbers of samples (R, K) that it sent."""
 
     sent: Integers
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A machine as its arrays, with a vote between every two classes.
+    """A machine as arrays, with a vote between every two classes.
 
     Parameters
     ----------
@@ -78,7 +77,7 @@ class Decision:
         Weights of each support vector in the votes between its class and the others.
     bias : (C (C - 1) / 2,)
     count : (C,)
-        Support vectors of each class; empty for two, whose weights have opposite signs.
+        Number of support vectors of each class; empty for two classes, whose weights have opposite signs.
     scale : (1,)
         The kernel is exp(-scale |x - x'|^2).
     """
@@ -92,13 +91,13 @@ class Decision:
 
     @staticmethod
     def arrays(machine: Any) -> tuple[Array, ...]:
-        """Support, weight, bias and count of scikit-learn's machine, which reverses the signs for two classes."""
+        """Support, weight, bias and count of scikit-learn's machine, whose signs are reversed for two classes."""
         two = len(machine.classes_) == 2
         sign, count = (-1.0, np.zeros(0)) if two else (1.0, machine.n_support_)
         return machine.support_vectors_, sign * machine.dual_coef_.T, sign * machine.intercept_, count
 
     def __call__(self, x: NDArray[Any]) -> Array:
-        """Class of each sample (n, d): the one with the most votes, the first of ties."""
+        """Class of each sample (n, d): the class with the most votes, in ties the first."""
         from sklearn.metrics.pairwise import rbf_kernel
 
         x = np.asarray(x, np.float64)
@@ -114,7 +113,7 @@ class Decision:
 
     @property
     def function(self) -> Classes:
-        """As arrays of a stored model."""
+        """The machine as arrays of a stored model."""
         coefficients = np.zeros((len(self.bias), 1, len(self.support)))
         for pair, (i, j, mine, theirs) in enumerate(self._pairs()):
             coefficients[pair, 0, mine] = self.weight[mine, j - 1]
@@ -123,7 +122,7 @@ class Decision:
         return Classes.gaussian(self.support, np.sqrt(2 * self.scale), coefficients, self.bias, *known)
 
     def _pairs(self) -> list[tuple[int, int, slice, slice]]:
-        """Every two classes, and the positions of their support vectors."""
+        """Every pair of classes, with the positions of their support vectors."""
         first = np.count_nonzero(self.weight[:, 0] > 0)
         ends = np.cumsum([0, *(self.count if len(self.count) else (first, len(self.weight) - first))]).astype(np.int64)
         own = [slice(begin, end) for begin, end in pairwise(ends)]
@@ -132,7 +131,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Machine(OneShot, HoldOut):
-    """Keys of both baselines: those of scikit-learn's SVC with a Gaussian kernel exp(-|x - x'|^2 / (2 width^2))."""
+    """Keys of both baselines: scikit-learn's SVC with the Gaussian kernel exp(-|x - x'|^2 / (2 width^2))."""
 
     exchanges: ClassVar[int] = 2
     task: ClassVar[type[Task]] = PerReplicateTask
@@ -149,7 +148,7 @@ class Machine(OneShot, HoldOut):
         return Server(), Client(np.zeros((len(common.streams.replicates), clients), np.int64))
 
     def broadcast(self, common: CommonOfClasses, server: Server, turn: Turn) -> Down | None:  # type: ignore[override]
-        """Finally the machine."""
+        """Send the machine in the last exchange."""
         if turn.exchange < MODEL:
             return None
         scales = [() if self.width else (np.array([of.scale]),) for of in server.trained]
@@ -159,7 +158,7 @@ class Machine(OneShot, HoldOut):
     def client(  # type: ignore[override]
         self, common: CommonOfClasses, client: Client, down: Down | None, samples: Owned, turn: Turn
     ) -> tuple[Client, Sent | None, Predictors | None]:
-        """Send samples, and predict with the machine that the server sends."""
+        """Send samples, and later predict with the server's machine."""
         if down is not None:
             known = [np.array([self.scale()])] if self.width else []
             models = zip(*(payload.values for payload in down.model), strict=True)
@@ -187,7 +186,7 @@ class Machine(OneShot, HoldOut):
         return Server(tuple(by_replicate(lambda r: self.trained(*pools[r]), len(pools))))
 
     def told(self, server: Server, client: Client) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
-        """Numbers of support vectors and of samples sent."""
+        """Numbers of support vectors and of sent samples."""
         kept = np.array([len(of.machine.support_) for of in server.trained], np.float64)
         figures = {"support_vectors": kept, "sent_samples": client.sent.sum(axis=1).astype(np.float64)}
         return figures, {"sent_samples": client.sent}
@@ -197,20 +196,20 @@ class Machine(OneShot, HoldOut):
         return tuple(decision.function for decision in state)
 
     def sends(self, x: Array, y: Array) -> Integers:
-        """Indices of the samples, of (n, d) and (n,), that one client sends."""
+        """Indices of the samples, among (n, d) and (n,), that a client sends."""
         raise NotImplementedError
 
     def trained(self, x: Array, y: Array) -> Trained:
-        """A machine of these samples, of two classes or more."""
+        """A machine trained on these samples of two or more classes."""
         from sklearn.svm import SVC
 
         variance = x.shape[1] * float(x.var())
         scale = self.scale() if self.width else 1 / variance if variance else 1.0
-        _, number = np.unique(y, return_inverse=True)  # it would reject a target between 0 and 1 as a class
+        _, number = np.unique(y, return_inverse=True)  # numbers, because SVC would reject fractions as classes
         return Trained(SVC(C=self.C, gamma="scale" if self.width is None else scale).fit(x, number), scale)
 
     def scale(self) -> float:
-        """Scale of the kernel of the given width."""
+        """Scale of the kernel with the given width."""
         assert self.width is not None
         return 1 / (2 * self.width**2)
 
@@ -228,7 +227,7 @@ class PooledMachine(Machine):
 
 @dataclass(frozen=True)
 class CascadeMachine(Machine):
-    """Agents send the support vectors of their own machines; one whose samples are all of one class sends them all."""
+    """Agents send the support vectors of their own machines; an agent with only one class sends all samples."""
 
     label: ClassVar[str] = "Cascade SVM"
 

@@ -1,7 +1,7 @@
 """The federated (PF) and the centralized learner (PC) of Peifer and Ribeiro.
 
 Federated Classification using Parsimonious Functions in Reproducing Kernel Hilbert Spaces. PF is Algorithms 2 and 3. PC
-is Algorithm 1, the same problem on all samples.
+is Algorithm 1, which solves the same problem on all samples.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,28 +28,28 @@ from fkl.wire.payloads import PerClient, Ragged, SameForAll
 
 FALLBACK_WIDTHS = (1 / 28, 1 / 14, 1 / 7)
 NODE_BYTES = 90
-"""Least memory of a centre and width: its weight, alpha, and its neighbours, which are used to count peaks of alpha."""
+"""Least memory of a centre and width: weight, alpha, and neighbours, which are used to count peaks of alpha."""
 BOX, SAMPLES, MODEL = range(3)
-"""The exchanges."""
+"""Numbers of the exchanges."""
 
 
 @dataclass(frozen=True)
 class Corners:
-    """Lower and upper corner (2, d) of a client's samples."""
+    """Message of a client: lower and upper corner (2, d) of its samples."""
 
     box: PerClient
 
 
 @dataclass(frozen=True)
 class Box:
-    """Lower and upper corner of all clients' centres."""
+    """Message to all clients: lower and upper corner of all centres."""
 
     box: SameForAll
 
 
 @dataclass(frozen=True)
 class Function:
-    """The model: numbers of the nodes of all functions, one function's after another's, and their coefficients.
+    """Message to all clients: the model, as numbers and coefficients of nodes, function after function.
 
     All parties know the centre and width of each node.
     """
@@ -65,7 +65,7 @@ class Server:
     ----------
     box : (R, 2, d)
     final : tuple of tuple of Solution
-        Replicate by replicate, function by function.
+        Solutions, by replicate and function.
     """
 
     box: Array
@@ -80,9 +80,9 @@ class Client:
     ----------
     box : (R, 2, d)
     sent : (R, K) int
-        Samples.
+        Number of samples that each client sent.
     local : tuple of tuple of Solution
-        Replicate by replicate, function by function; empty if clients solve nothing.
+        Solutions, by replicate and function; empty if clients solve no problem.
     """
 
     box: Array
@@ -92,9 +92,9 @@ class Client:
 
 @dataclass(frozen=True)
 class Parsimonious(OneShot, HoldOut):
-    """Classification by f(x) = integral of alpha(s, w) k(x, s; w) over centres s and widths w, with few alpha != 0.
+    """Classification by f(x), the integral of alpha(s, w) k(x, s; w) over centres s and widths w, with few alpha != 0.
 
-    More than two classes are learned one against the rest.
+    With more than two classes, each class is learned against the rest.
     """
 
     exchanges: ClassVar[int] = 3
@@ -103,30 +103,30 @@ class Parsimonious(OneShot, HoldOut):
 
     gamma: float = key(25.0, "Weight of the support's measure.", least=0)
     eps: float = key(0.01, "The constraint is y f(x) >= 1 - eps.", below=1)
-    steps: int = key(1000, "Maximum number of Newton's steps for each problem.", least=1, most=1_000_000_000)
+    steps: int = key(1000, "Maximum number of Newton steps for each problem.", least=1, most=1_000_000_000)
     tolerance: float = key(
         1e-7,
-        "A problem is solved when its duality gap is no larger, in units of the cost. The gap belongs to a point "
-        "that meets all constraints. alpha of eq. (8), which is sent, may violate them: see the column "
+        "A problem is solved when its duality gap is at most this, in units of the cost. The gap is that of a point "
+        "that meets all constraints. The alpha of eq. (8), which is sent, may violate them: see the column "
         "`violation`.",
         least=0,
     )
     centres: int = key(
-        1296, "Centres per width: a grid in up to three dimensions, drawn in more.", least=1, most=1_000_000
+        1296, "Number of centres per width: on a grid in up to three dimensions, else drawn.", least=1, most=1_000_000
     )
     widths: list[float] | None = key(
         None,
-        "Widths; None for a 28th, a 14th and a 7th of the box's longest side, which are 1, 2 and 4 in the box of "
-        "the paper's simulated data set.",
+        "Widths; None for a 28th, a 14th and a 7th of the box's longest side, which are 1, 2 and 4 in the box of the "
+        "paper's simulated data set.",
     )
     box: list[list[float]] | None = key(
         None,
-        "Lower and upper corner of the centres. None for the smallest box around all clients' training samples: "
+        "Lower and upper corner of the box of centres. None for the smallest box around all clients' training samples: "
         "each client then sends the corners of its own box, and receives those of the common box.",
     )
 
     def start(self, common: CommonOfClasses, clients: int) -> tuple[Server, Client]:  # type: ignore[override]
-        """The box, if it is given."""
+        """Start with the box if it is given."""
         R, d = len(common.streams.replicates), common.dimension
         if self.box is not None:
             fits = len(self.box) == 2 and all(len(corner) == d for corner in self.box)
@@ -135,12 +135,12 @@ class Parsimonious(OneShot, HoldOut):
         return Server(box), Client(box, np.zeros((R, clients), np.int64))
 
     def broadcast(self, common: CommonOfClasses, server: Server, turn: Turn) -> Box | Function | None:  # type: ignore[override]
-        """The box, and finally the model."""
+        """Send the box, and in the last exchange the model."""
         if turn.exchange == SAMPLES and self.box is None:
             return Box(SameForAll(server.box))
         if turn.exchange < MODEL:
             return None
-        # Node numbers continue from one function of a replicate to the next, so one array holds all.
+        # Node numbers continue from one function of a replicate to the next, so one array holds all
         nodes, coefficients = [], []
         for solutions in server.final:
             models = [solution.model() for solution in solutions]
@@ -152,7 +152,7 @@ class Parsimonious(OneShot, HoldOut):
     def client(  # type: ignore[override]
         self, common: CommonOfClasses, client: Client, down: Any, samples: Owned, turn: Turn
     ) -> tuple[Client, Any, Predictors | None]:
-        """Send the corners, then samples, and predict with the model that the server sends."""
+        """Send the corners, then samples, and finally predict with the server's model."""
         if turn.exchange == BOX:
             corners = np.array([[[one.min(axis=0), one.max(axis=0)] for one in of_one] for of_one in samples.x.values])
             return client, Corners(PerClient(corners)) if self.box is None else None, None
@@ -160,7 +160,7 @@ class Parsimonious(OneShot, HoldOut):
             client = client if down is None else replace(client, box=down.box.values)
             client, up = self.choose(common, client, samples, turn)
             return client, up, None
-        # Each replicate's classifier, from the server's model.
+        # Each replicate's classifier, from the server's model
         nodes, coefficients = down.model
         made = []
         for r, classes in enumerate(common.classes):
@@ -174,7 +174,7 @@ class Parsimonious(OneShot, HoldOut):
     def server(  # type: ignore[override]
         self, common: CommonOfClasses, server: Server, up: Any, share: Array, turn: Turn
     ) -> Server:
-        """The box around all corners, then the solution on the samples that were sent."""
+        """Compute the box around all corners, then the solution on the samples that were sent."""
         if turn.exchange == BOX and up is not None:
             return replace(
                 server, box=np.stack([smallest_box(one.reshape(-1, common.dimension)) for one in up.box.values])
@@ -185,7 +185,7 @@ class Parsimonious(OneShot, HoldOut):
         return server
 
     def choose(self, common: CommonOfClasses, client: Client, samples: Owned, turn: Turn) -> tuple[Client, Any]:
-        """The samples that clients send."""
+        """The clients' states, with the samples that they send."""
         raise NotImplementedError
 
     def solve(self, common: CommonOfClasses, box: Array, up: Any, r: int) -> tuple[Solution, ...]:
@@ -193,7 +193,7 @@ class Parsimonious(OneShot, HoldOut):
         raise NotImplementedError
 
     def quadrature(self, common: CommonOfClasses, box: Array, r: int) -> Quadrature:
-        """Nodes in a replicate's box, the same for all parties."""
+        """The nodes in a replicate's box, which are the same for all parties."""
         [rng] = common.streams.replicate(r).generators(Role.SELECTION)
         longest = float((box[r][1] - box[r][0]).max())
         widths = [share * longest for share in FALLBACK_WIDTHS] if self.widths is None else self.widths
@@ -202,11 +202,11 @@ class Parsimonious(OneShot, HoldOut):
         return Quadrature.over_box(box[r], self.centres, widths, rng)
 
     def solution(self, problem: Dual) -> Solution:
-        """Solve a problem with the keys' steps and tolerance."""
+        """Solve a problem with `steps` and `tolerance`."""
         return solve(problem, self.steps, self.tolerance)
 
     def told(self, server: Server, client: Client) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
-        """Kernels of the model, samples sent, and accuracy of the solutions."""
+        """Sizes of the model, numbers of sent samples, and accuracy of the solutions."""
         local = client.local or server.final
 
         def each(figure: Callable[[tuple[Solution, ...]], Any], of: Sequence[tuple[Solution, ...]]) -> Array:
@@ -242,7 +242,7 @@ class Classifier:
     Parameters
     ----------
     classes : (C,)
-        Values of the target. With two classes the higher one has the only function.
+        Values of the target. With two classes, the only function is that of the higher one.
     models : tuple of Model
         A function for each class.
     """
@@ -251,7 +251,7 @@ class Classifier:
     models: tuple[Model, ...]
 
     def __call__(self, x: NDArray[Any]) -> Array:
-        """Class of each sample (n, d): for two the sign of f, NaN if f = 0; else the class with the largest f."""
+        """Class of each sample (n, d): by the sign of f for two classes, else by the largest f; NaN if f = 0."""
         f = np.stack([model.predict(np.asarray(x, np.float64)) for model in self.models], axis=1)
         if len(self.models) > 1:
             return np.where(f.any(axis=1), self.classes[f.argmax(axis=1)], np.nan)
@@ -259,7 +259,7 @@ class Classifier:
 
     @property
     def function(self) -> Classes:
-        """As arrays of a stored model: all models' active nodes, and one kernel per width."""
+        """The model as arrays of a stored model: all active nodes, and one kernel per width."""
         width, active = self.models[0].quadrature.width, [model.active for model in self.models]
         kept = np.unique(np.concatenate(active))
         nodes, of_width = self.models[0].quadrature, kept // (self.models[0].quadrature.size // len(width))
@@ -272,26 +272,26 @@ class Classifier:
 
 
 def signed_labels(classes: Array, y: Array) -> list[Array]:
-    """Labels -1 and 1 of a target (n,), for each function to be learned."""
+    """Labels -1 and 1 for a target (n,), for each function to be learned."""
     chosen = classes[1:] if len(classes) == 2 else classes
     return [np.where(y == value, 1.0, -1.0) for value in chosen]
 
 
 @dataclass(frozen=True)
 class Critical:
-    """Relevant samples in a client's own problems: features (n, d), class (n,) and mu of every function (n, F)."""
+    """Message of a client: relevant samples of its own problems, as features (n, d), class (n,) and mu (n, F)."""
 
     samples: tuple[Ragged, Ragged, Ragged]
 
 
 @dataclass(frozen=True)
 class Federated(Parsimonious):
-    """Agents solve their own problem and send its relevant samples, once; the server solves the problem on these."""
+    """Agents solve their own problems and send the relevant samples once; the server solves the problem on these."""
 
     label: ClassVar[str] = "PF"
 
     def choose(self, common: CommonOfClasses, client: Client, samples: Owned, turn: Turn) -> tuple[Client, Critical]:
-        """Algorithm 2. The problems of all agents are solved together; none changes a bit of another's solution."""
+        """Run Algorithm 2. The agents' problems are solved in one call, but do not affect each other by a bit."""
 
         def of_one(r: int) -> tuple[tuple[Solution, ...], Array]:
             x, y, agent = samples.replicate(r)
@@ -300,7 +300,7 @@ class Federated(Parsimonious):
             for label in signed_labels(common.classes[r], y):
                 problem = Dual.of_agents(quadrature, x, label, agent, self.gamma, self.eps)
                 local.append(self.solution(problem))
-                # Samples are ordered by agent, so the problems' rows in their order are those of the samples.
+                # Samples are ordered by agent, so the order of the problems' rows is that of the samples
                 mu.append(local[-1].mu[problem.present])
             return tuple(local), np.stack(mu, axis=1)
 
@@ -316,7 +316,7 @@ class Federated(Parsimonious):
         return replace(client, local=local, sent=count), Critical((payloads[0], payloads[1], payloads[2]))
 
     def solve(self, common: CommonOfClasses, box: Array, up: Critical, r: int) -> tuple[Solution, ...]:
-        """Algorithm 3. It would start from the agents' mu; Newton's method needs no start."""
+        """Run Algorithm 3. The paper starts from the agents' mu, but Newton's method needs no starting point."""
         x, y, _ = (np.concatenate(payload.values[r]) for payload in up.samples)
         quadrature = self.quadrature(common, box, r)
         return tuple(
@@ -327,14 +327,14 @@ class Federated(Parsimonious):
 
 @dataclass(frozen=True)
 class Pool:
-    """Samples of a client: features (n, d) and class (n,)."""
+    """Message of a client: all its samples, as features (n, d) and classes (n,)."""
 
     samples: tuple[Ragged, Ragged]
 
 
 @dataclass(frozen=True)
 class Centralized(Parsimonious):
-    """Agents send all their samples; the server solves the problem on these (Algorithm 1)."""
+    """Agents send all their samples, and the server solves the problem on these (Algorithm 1)."""
 
     label: ClassVar[str] = "PC"
 
@@ -344,7 +344,7 @@ class Centralized(Parsimonious):
         return replace(client, sent=count), Pool((samples.x, samples.y))
 
     def solve(self, common: CommonOfClasses, box: Array, up: Pool, r: int) -> tuple[Solution, ...]:
-        """One problem per function."""
+        """Solve one problem per function."""
         x, y = (np.concatenate(payload.values[r]) for payload in up.samples)
         quadrature = self.quadrature(common, box, r)
         problems = [

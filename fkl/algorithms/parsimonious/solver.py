@@ -1,34 +1,34 @@
-"""The solver of Peifer and Ribeiro's problem (PC): integrals as sums, an active set, and an interior-point method.
+"""A solver of Peifer and Ribeiro's problem (PC): integrals as sums, an active set, and an interior-point method.
 
 Peifer and Ribeiro, Federated Classification using Parsimonious Functions in Reproducing Kernel Hilbert Spaces.
 
-**Integrals** over kernel centres S and widths W are finite sums (`Quadrature`). The paper writes ds dw without a
-quadrature rule and without S and W. Here the measure on S x W is NORMALIZED to a total of 1: with a literal ds dw one
-kernel with |alpha| > sqrt(2 gamma) would outweigh every label.
+**Integrals** over kernel centres S and widths W are finite sums (`Quadrature`). The paper writes ds dw, but states no
+quadrature rule, S or W. Here the measure on S x W is NORMALIZED to a total of 1. With a literal ds dw, one kernel with
+|alpha| > sqrt(2 gamma) would outweigh every label.
 
-**At gamma = 0** an active-set method ends at the exact optimum (`without_gamma`). The dual function (5) is then
+**At gamma = 0**, an active-set method ends at the exact optimum (`without_gamma`). The dual function (5) is then
 quadratic in mu = lambda / N,
 
     g(mu) = (1 - eps) sum mu_n - mu' Q mu / 2,   Q_nm = integral y_n y_m k(x_n, s; w) k(x_m, s; w) ds dw,   mu >= 0,
 
-with the Q of eq. (22), and at its optimum few mu are above 0. As in Lawson and Hanson (1974) for least squares, samples
-enter one at a time, starting with the most violated constraint. Samples whose mu falls to 0 leave.
+with the Q of eq. (22), and few mu are above 0 at the optimum. As in Lawson and Hanson (1974) for least squares, samples
+enter one at a time, those with the most violated constraint first. Samples whose mu falls to 0 leave.
 
-**At other gamma** an interior-point method ends at a given duality gap (`optimum`). (PC) has no duality gap (their
-Theorem 1), so its value is that of its bidual: the same problem with the largest convex function below
-alpha^2 / 2 + gamma 1(alpha != 0) in the integral,
+**At other gamma**, an interior-point method ends at a given duality gap (`optimum`). (PC) has no duality gap (their
+Theorem 1), so its value is that of its bidual, which is the same problem with the largest convex function below alpha^2
+/ 2 + gamma 1(alpha != 0) in the integral,
 
     B(alpha) = sqrt(2 gamma) |alpha| where |alpha| <= sqrt(2 gamma),  alpha^2 / 2 + gamma elsewhere.
 
-It is a convex programme in finitely many numbers. The dual g is not smooth where |alpha_bar| of (9) passes
-sqrt(2 gamma), so a variable s with s >= 0 and s >= alpha_bar^2 / 2 - gamma replaces its integrand. These constraints
-and lambda >= 0 have logarithmic barriers, and Newton's method follows the minimisers as the barriers' weight t goes to
-0. Every step gives a function that is feasible after scaling, which gives the gap.
+This is a convex programme in finitely many numbers. The dual g is not smooth where |alpha_bar| of (9) crosses sqrt(2
+gamma), so a variable s with s >= 0 and s >= alpha_bar^2 / 2 - gamma replaces its integrand. These constraints and
+lambda >= 0 have logarithmic barriers, and Newton's method follows the minimisers as the barriers' weight t goes to 0.
+Every step gives a function that is feasible after scaling, and with it the gap.
 
 B is between alpha^2 / 2 and alpha^2 / 2 + gamma, so the cost of the optimum at gamma = 0 differs by at most gamma. If
-the dual is large compared with that, this optimum is the solution; otherwise the path begins there. Samples with lambda
-= 0 have no effect (their Proposition 2). The method therefore uses only samples whose constraints are nearly active,
-and adds those with violated constraints until there are none.
+the dual is large compared with gamma, this optimum is the solution; otherwise the path starts there. Samples with
+lambda = 0 have no effect (their Proposition 2). The method therefore uses only samples whose constraints are nearly
+active, and adds samples with violated constraints until there are none.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,13 +47,13 @@ from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.client_tiles import row_blocks
 
 PREDICTED_AT_A_TIME = 1 << 22
-"""Kernel values that are held at a time when a function is evaluated."""
+"""Number of kernel values in memory at a time when a function is evaluated."""
 GRID_DIMENSIONS = 3
-"""Largest number of features with a grid of centres; with more they are drawn."""
+"""Largest number of features with a grid of centres; with more features, centres are drawn."""
 
 
 class Kernel(NamedTuple):
-    """Kernel between samples and nodes, k(x_n, s_gh; w) = first[w, n, g] rest[w, n, h].
+    """The kernel between samples and nodes, k(x_n, s_gh; w) = first[w, n, g] rest[w, n, h].
 
     Attributes
     ----------
@@ -67,21 +67,21 @@ class Kernel(NamedTuple):
 
 @dataclass(frozen=True)
 class Quadrature:
-    """Nodes (s, w) and their weights: the integral of h is about sum_m weights_m h(nodes_m, widths_m).
+    """Nodes (s, w) and their weights: the integral of h is approximately sum_m weights_m h(nodes_m, widths_m).
 
-    Every centre has every width, and every centre is a point of `first` joined with a point of `rest`. A Gaussian
-    kernel is then a product of one factor for each, so sums over a grid of centres are products of small matrices.
+    Every centre has every width, and consists of a point of `first` and a point of `rest`. A Gaussian kernel is then a
+    product of a factor for each point, so sums over a grid of centres are products of small matrices.
 
     Parameters
     ----------
     first : (G, d1)
         The leading coordinates of the centres; d1 = 0 and G = 1 if centres are not a grid.
     rest : (H, d - d1)
-        The other coordinates.
+        The other coordinates of the centres.
     width : (W,)
         Widths w, ascending.
     shape : tuple of int
-        (W, points along axis 1, ..., points along axis d) of a grid, empty if centres are not a grid.
+        (W, points along axis 1, ..., points along axis d) of a grid; empty if centres are not a grid.
     """
 
     first: Array
@@ -93,33 +93,38 @@ class Quadrature:
     def over_box(
         cls, box: Array, centres: int, widths: Sequence[float], rng: np.random.Generator | None = None
     ) -> "Quadrature":
-        """Quadrature over a box of centres and a list of widths.
+        """A quadrature over a box of centres and a list of widths.
 
-        In up to three dimensions the box is divided into equal cells, equally many along each axis, and centres are
-        their midpoints. In more dimensions, where a grid would be far too coarse, they are drawn uniformly (Monte
+        In up to three dimensions, the box is divided into equal cells, the same number along each axis, and centres are
+        their midpoints. In more dimensions, a grid would be far too coarse, so centres are drawn uniformly (Monte
         Carlo).
 
         Parameters
         ----------
         box : (2, d)
-            Lower and upper corner, as `smallest_box` gives them.
+            Lower and upper corner, as from `smallest_box`.
         centres : int
-            Centres per width; on a grid the nearest d-th power.
+            Number of centres per width; on a grid, it becomes the nearest d-th power.
         widths : sequence of float
-            Widths, all with the same weight.
+            Widths, which all have the same weight.
         rng : Generator, optional
-            Draws the centres; needed above three dimensions.
+            Generator for drawn centres; needed above three dimensions.
         """
         low, high = np.asarray(box, np.float64)
         width = np.unique(np.asarray(widths, np.float64))
         require(centres >= 1, "centres", centres, "an integer >= 1")
         usable = len(width) == len(widths) > 0 and bool(((width > 0) & np.isfinite(width)).all())
         require(usable, "widths", widths, "different finite numbers > 0, at least one")
-        require(bool((low < high).all()), "box", box, "a lower corner and one that is above it in every feature")
+        require(
+            bool((low < high).all()),
+            "box",
+            box,
+            "a lower corner, and an upper corner that is above it in every feature",
+        )
         d = len(low)
         if d > GRID_DIMENSIONS:
             if rng is None:
-                raise ValueError(f"centres in {d} dimensions are drawn, which takes a generator")
+                raise ValueError(f"centres in {d} dimensions are drawn, which needs rng")
             return cls(np.empty((1, 0)), rng.uniform(low, high, (centres, d)), width)
         side = max(round(centres ** (1 / d)), 1)
         middles = low[:, None] + (high - low)[:, None] * (np.arange(side) + 0.5) / side
@@ -128,17 +133,17 @@ class Quadrature:
 
     @property
     def block(self) -> tuple[int, int, int]:
-        """(W, G, H): the nodes in their order are those of an array of this shape."""
+        """Shape (W, G, H) of the nodes as an array."""
         return len(self.width), len(self.first), len(self.rest)
 
     @property
     def size(self) -> int:
-        """M."""
+        """Number M of nodes."""
         return int(np.prod(self.block))
 
     @property
     def dimension(self) -> int:
-        """Features d."""
+        """Number d of features."""
         return self.first.shape[1] + self.rest.shape[1]
 
     @cached_property
@@ -156,17 +161,17 @@ class Quadrature:
 
     @cached_property
     def weights(self) -> Array:
-        """Weight of each node, (M,): equal, with sum 1."""
+        """Weight of each node, (M,); all are equal and sum to 1."""
         return np.full(self.size, 1 / self.size)
 
     def kernel(self, x: Array) -> Kernel:
-        """Kernel between samples (n, d) and nodes."""
+        """The kernel between samples (n, d) and nodes."""
         d1 = self.first.shape[1]
         first = self._kernel_factors(self.first, np.ascontiguousarray(x[:, :d1]))
         return Kernel(first, self._kernel_factors(self.rest, np.ascontiguousarray(x[:, d1:])))
 
     def function(self, coefficients: Array, x: Array) -> Array:
-        """Sum of the kernels of the nodes times their coefficients (M,), at points (n, d): (n,)."""
+        """Values (n,) at points (n, d) of the sum of the nodes' kernels times coefficients (M,)."""
         block = coefficients.reshape(self.block)
         columns = np.flatnonzero(block.any(axis=(0, 1)))
         nodes, block = replace(self, rest=self.rest[columns], shape=()), block[:, :, columns]
@@ -177,7 +182,7 @@ class Quadrature:
         return f
 
     def _kernel_factors(self, points: Array, x: Array) -> Array:
-        """The kernel in some of the coordinates, at every width: (W, n, points)."""
+        """The kernel's factor in some of the coordinates, at every width, (W, n, points)."""
         out = np.empty((len(self.width), len(x), len(points)))
         for width, of_width in zip(self.width, out, strict=True):
             _write_kernel_factor(points, x, width, of_width)
@@ -185,13 +190,13 @@ class Quadrature:
 
 
 def smallest_box(x: Array, margin: float = 0.0) -> Array:
-    """The smallest box around samples, each side moved outwards by a share of its length.
+    """The smallest box around samples, with each side moved outwards by a share of its length.
 
     Parameters
     ----------
     x : (N, d)
     margin : float
-        Share of a side's length. A feature that does not vary gets a side of length 1.
+        Share of a side's length. A constant feature gets a side of length 1.
 
     Returns
     -------
@@ -204,9 +209,7 @@ def smallest_box(x: Array, margin: float = 0.0) -> Array:
     return np.stack([low - out, high + out])
 
 
-@njit_cached(
-    fastmath={"reassoc", "contract", "nsz"}
-)  # sums in vector registers; the order of additions does not matter
+@njit_cached(fastmath={"reassoc", "contract", "nsz"})  # vectorised sums; the order of additions does not matter
 def _write_kernel_factor(points: Array, x: Array, width: float, out: Array) -> None:
     """Write exp(-||x_n - s_p||^2 / (2 w^2)) in some of the coordinates, eq. (37), for x (n, d) and points (P, d)."""
     scale = -1 / (2 * width * width)
@@ -222,18 +225,18 @@ def _write_kernel_factor(points: Array, x: Array, width: float, out: Array) -> N
 Numbers = NDArray[np.int64]
 
 SMALLEST = 1e-40
-"""Smaller kernel values are set to 0: their products are denormal numbers, which are slow."""
+"""Smaller kernel values are set to 0, because their products are denormal numbers, which are slow."""
 BREACH = 1 / 8
-"""Allowed violation of a constraint, as a share of the tolerance: scaling it away raises the cost by twice as much."""
+"""Allowed violation of a constraint, as a share of the tolerance; removing it by scaling costs twice as much."""
 COLUMNS = 32
 """Initial number of columns of Q."""
 FACTORS = 1 << 25
-"""Largest number of values in a problem's kernel factors that are kept; more are recomputed, in parts."""
+"""Largest number of values in a problem's kernel factors that are stored; more values are recomputed in parts."""
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples of one problem, with products of the kernel between them and the nodes.
+    """Samples of one problem, with products of the kernel between samples and nodes.
 
     Parameters
     ----------
@@ -247,7 +250,7 @@ class Samples:
     y: Array
 
     def rows(self, numbers: Numbers) -> Array:
-        """y_n k(x_n, s_m; w_m) of some samples, (samples, M)."""
+        """Values y_n k(x_n, s_m; w_m) for some samples, (samples, M)."""
         first, rest = self._kernel_factors(numbers)
         rows: Array = np.einsum("wng,wnh->nwgh", first, rest).reshape(len(numbers), -1)
         rows[rows < SMALLEST] = 0.0
@@ -255,7 +258,7 @@ class Samples:
         return rows
 
     def gram(self, numbers: Numbers) -> Array:
-        """Columns of Q, (n, samples): sums over the nodes, which have equal weights, are products of two sums."""
+        """Columns of Q, (n, samples); sums over nodes with equal weights are products of two sums."""
         first, rest = (factor.swapaxes(1, 2) for factor in self._kernel_factors(numbers))
         columns = np.empty((len(self.y), len(numbers)))
         for here in self._parts_of_samples(len(self.y)):
@@ -265,7 +268,7 @@ class Samples:
         return columns
 
     def margin(self, alpha: Array) -> Array:
-        """y_n f(x_n) at values alpha (M,) of the nodes, eq. (11): (n,)."""
+        """Margins y_n f(x_n), (n,), at values alpha (M,) of the nodes, eq. (11)."""
         block = (alpha * self.quadrature.weights).reshape(self.quadrature.block).swapaxes(1, 2)
         f = np.empty(len(self.y))
         for here in self._parts_of_samples(len(self.y)):
@@ -274,7 +277,7 @@ class Samples:
         return self.y * f
 
     def alpha(self, mu: Array, gamma: float) -> Array:
-        """Values of alpha at the nodes for lambda / N, eqs. (8) and (9): (W, G, H)."""
+        """Values of alpha at the nodes, (W, G, H), for mu = lambda / N, eqs. (8) and (9)."""
         kept = np.flatnonzero(mu)
         alpha = np.zeros(self.quadrature.block)
         for here in self._parts_of_samples(len(kept)):
@@ -295,7 +298,7 @@ class Samples:
 
     @cached_property
     def _kept(self) -> Kernel | None:
-        """The kernel's two factors for all samples, if they are few enough to be kept."""
+        """The kernel's two factors for all samples, if they are small enough to be stored."""
         return self.quadrature.kernel(self.x) if len(self.y) * self._factors_of_sample <= FACTORS else None
 
     @property
@@ -305,13 +308,13 @@ class Samples:
 
 
 class Found(NamedTuple):
-    """The optimum at gamma = 0, or the last point before rounding stopped progress.
+    """The optimum at gamma = 0, or the last point if rounding stops progress.
 
     Attributes
     ----------
     mu : (n,)
     margin : (n,)
-        y_n f(x_n).
+        Margins y_n f(x_n).
     steps : int
         Number of linear systems solved.
     """
@@ -333,7 +336,7 @@ def without_gamma(samples: Samples, level: float, tolerance: float) -> Found:
         Tolerance of the duality gap, relative to the cost.
     """
     n = len(samples.y)
-    columns, place = np.empty((COLUMNS, n)), np.full(n, -1)  # transposed: all reads are of whole columns
+    columns, place = np.empty((COLUMNS, n)), np.full(n, -1)  # transposed, because whole columns are read
     mu, margin, value, steps = np.zeros(n), np.zeros(n), 0.0, 0
     barred = np.zeros(n, np.bool_)
     while True:
@@ -341,7 +344,7 @@ def without_gamma(samples: Samples, level: float, tolerance: float) -> Found:
         worst = int(outside.argmin())
         if outside[worst] >= level * (1 - BREACH * tolerance):
             break
-        if place[worst] < 0:  # columns of Q are computed once, also for samples that leave and come back
+        if place[worst] < 0:  # columns of Q are computed once, even if samples leave and come back
             place[worst] = place.max() + 1
             if place[worst] == len(columns):
                 columns = np.concatenate([columns, np.empty_like(columns)])
@@ -349,7 +352,7 @@ def without_gamma(samples: Samples, level: float, tolerance: float) -> Found:
         inside = np.append(np.flatnonzero(mu), worst)
         risen, more = _rise_inside(columns[np.ix_(place[inside], inside)].T, mu[inside], level)
         steps += more
-        if not level * risen.sum() > value:  # twice g, which increases in each step except for rounding, or NaN
+        if not level * risen.sum() > value:  # twice g, which increases in each step except for rounding errors or NaN
             barred[worst] = True
             continue
         value = level * float(risen.sum())
@@ -360,9 +363,9 @@ def without_gamma(samples: Samples, level: float, tolerance: float) -> Found:
 
 
 def _rise_inside(gram: Array, mu: Array, level: float) -> tuple[Array, int]:
-    """Optimum for the samples inside, from their mu (the last sample is new), and the number of systems solved.
+    """The optimum for the samples inside, starting from their mu (the last sample is new), and the number of systems.
 
-    Zeros if rounding prevents an optimum.
+    Returns zeros if rounding errors prevent an optimum.
     """
     mu, kept, steps = mu.copy(), np.arange(len(mu)), 0
     while True:
@@ -375,7 +378,7 @@ def _rise_inside(gram: Array, mu: Array, level: float) -> tuple[Array, int]:
         if not falls.any():
             mu[kept] = to
             return mu, steps
-        # Stop at the first mu that falls to 0, and leave that sample out from then on.
+        # Stop at the first mu that falls to 0, and remove its sample
         shares = mu[kept][falls] / (mu[kept][falls] - to[falls])
         first = kept[falls][shares.argmin()]
         mu[kept] += shares.min() * (to - mu[kept])
@@ -384,29 +387,29 @@ def _rise_inside(gram: Array, mu: Array, level: float) -> tuple[Array, int]:
 
 
 NEAR = 1.02
-"""Samples are used if their y f at gamma = 0, in units of 1 - eps, is at most this."""
+"""Samples are used if their margin y f at gamma = 0, in units of 1 - eps, is at most this."""
 ACTIVE = tuple(10.0**-power for power in range(9))
-"""Shares of the largest lambda, for a slack of 1 - eps, below which a lambda may be set to 0."""
+"""Shares of the largest lambda, at a slack of 1 - eps, below which a lambda may be set to 0."""
 
 JITTER = 1e-13
-FALL = 0.03  # of the barriers' weight, once Newton's step is short
+FALL = 0.03  # factor of the barriers' weight when a Newton step is short
 SHORT = 100.0  # squared Newton decrement
-NODE_BARRIER = 0.1  # of a node, in units of that of lambda_n times the number of nodes
-LEAST_SLACK = 0.1  # of a constraint at the start, in units of 1 - eps
+NODE_BARRIER = 0.1  # a node's barrier, in units of lambda_n's times the number of nodes
+LEAST_SLACK = 0.1  # least slack of a constraint at the start, in units of 1 - eps
 TO_BORDER = 0.99
-FLAT = 0.1  # slope at which the line search ends, in units of the first
-_SUM = {"reassoc", "contract", "nsz"}  # sums in vector registers; nothing here asks for an order
+FLAT = 0.1  # slope at which the line search ends, in units of the first slope
+_SUM = {"reassoc", "contract", "nsz"}  # vectorised sums; the order of additions does not matter
 
 
 class Optimum(NamedTuple):
-    """Result of the method.
+    """Result of the interior-point method.
 
     Attributes
     ----------
     mu : (n,)
-        lambda / N; 0 where the constraint is not active.
+        lambda / N; 0 if the constraint is not active.
     cost : float
-        Cost in the bidual of values at the nodes that meet all constraints; infinite if no such values are known.
+        Cost in the bidual of node values that meet all constraints; infinite if no such values are known.
     steps : int
         Number of linear systems solved, including those at gamma = 0.
     """
@@ -417,7 +420,7 @@ class Optimum(NamedTuple):
 
 
 def bidual(alpha: Array, gamma: float) -> Array:
-    """Largest convex function below alpha^2 / 2 + gamma 1(alpha != 0)."""
+    """The largest convex function below alpha^2 / 2 + gamma 1(alpha != 0)."""
     size, knee = np.abs(alpha), np.sqrt(2 * gamma)
     return np.where(size <= knee, knee * size, size * size / 2 + gamma)
 
@@ -434,7 +437,7 @@ def optimum(samples: Samples, level: float, gamma: float, tolerance: float, step
     tolerance : float
         Tolerance of the duality gap, relative to the cost.
     steps : int
-        Maximum number of Newton steps; at 0 nothing is solved.
+        Maximum number of Newton steps; with 0, nothing is solved.
     """
     n, weights = len(samples.y), samples.quadrature.weights
     if not n or not steps:
@@ -445,7 +448,7 @@ def optimum(samples: Samples, level: float, gamma: float, tolerance: float, step
     cost = _bidual_cost(mu[inside] @ rows, margin.min(), weights, level, gamma)
     value = _dual_value(mu[inside], rows, weights, level, gamma)
     while 0 < value < cost * (1 - tolerance) and left:
-        # On the path the gap is t for each sample and about 2 NODE_BARRIER t for each node. This is the initial gap.
+        # On the path, the gap is t per sample and about 2 NODE_BARRIER t per node; solve for the initial gap
         t = (cost - value if cost < np.inf else value) / (len(inside) + 2 * NODE_BARRIER * len(weights))
         start = np.maximum(mu[inside], t / np.maximum(margin[inside] - level, LEAST_SLACK * level))
         found, alpha, taken = _follow_central_path(rows, start, t, weights, level, gamma, tolerance / 2, left)
@@ -453,7 +456,7 @@ def optimum(samples: Samples, level: float, gamma: float, tolerance: float, step
         margin = samples.margin(alpha)
         cost = _bidual_cost(alpha, margin.min(), weights, level, gamma)
         # Barriers keep every lambda above 0. A constraint is not active, eq. (13), if lambda is small compared with the
-        # slack. The limit is the largest that keeps the dual function within the tolerance.
+        # slack. Use the largest limit that keeps the dual function within the tolerance
         slack = (margin[inside] - margin[inside].min()) / level
         for share in (*ACTIVE, 0.0):
             mu[inside] = np.where(found > share * slack * found.max(), found, 0.0)
@@ -469,15 +472,15 @@ def optimum(samples: Samples, level: float, gamma: float, tolerance: float, step
 
 
 def _dual_value(mu: Array, rows: Array, weights: Array, level: float, gamma: float) -> float:
-    """Dual function, eq. (5)."""
+    """Value of the dual function, eq. (5)."""
     return float(level * mu.sum() - weights @ np.maximum((mu @ rows) ** 2 / 2 - gamma, 0.0))
 
 
 @njit(fastmath=_SUM)  # type: ignore[untyped-decorator]
 def _share_let_through(z: float, gamma: float, t: float) -> tuple[float, float]:
-    """Share of the smoothed threshold, eq. (8), that lets z pass: 0 far below sqrt(2 gamma), 1 far above.
+    """Factor of z after the smoothed threshold, eq. (8): 0 far below sqrt(2 gamma), 1 far above.
 
-    Also returns 1 minus this share. It is the multiplier of s >= z^2 / 2 - gamma on the central path.
+    Also returns 1 minus this factor. The factor is the multiplier of s >= z^2 / 2 - gamma on the central path.
     """
     if gamma == 0:
         return 1.0, 0.0
@@ -489,7 +492,7 @@ def _share_let_through(z: float, gamma: float, t: float) -> tuple[float, float]:
 
 @njit_cached(fastmath=_SUM, error_model="numpy")
 def _write_smooth_threshold(z: Array, gamma: float, t: float, alpha: Array, slope: Array) -> None:
-    """Write the smoothed alpha of eq. (8) and its slope in z."""
+    """Write the smoothed alpha of eq. (8) and its derivative by z."""
     for m in range(len(z)):
         passed, stopped = _share_let_through(z[m], gamma, t)
         alpha[m] = passed * z[m]
@@ -498,7 +501,7 @@ def _write_smooth_threshold(z: Array, gamma: float, t: float, alpha: Array, slop
 
 @njit_cached(fastmath=_SUM, error_model="numpy")
 def _slope_of_nodes(z: Array, along: Array, length: float, weights: Array, gamma: float, t: float) -> float:
-    """Slope of the nodes' part of the barrier function at this step length."""
+    """Derivative of the nodes' part of the barrier function at this step length."""
     pull = 0.0
     for m in range(len(z)):
         at = z[m] + length * along[m]
@@ -509,14 +512,14 @@ def _slope_of_nodes(z: Array, along: Array, length: float, weights: Array, gamma
 def _follow_central_path(
     rows: Array, mu: Array, t: float, weights: Array, level: float, gamma: float, tolerance: float, steps: int
 ) -> tuple[Array, Array, int]:
-    """Follow the central path for the samples of `rows`, from mu and the barriers' weight t.
+    """Follow the central path for the samples of `rows`, starting from mu and the barriers' weight t.
 
     Returns
     -------
     mu : (n,)
-        Every entry is above 0.
+        Solution with all entries above 0.
     alpha : (M,)
-        The feasible alpha with the least cost; 0 if there was none.
+        The feasible alpha with the least cost; 0 if none was found.
     steps : int
     """
     slack = t / mu
@@ -531,7 +534,7 @@ def _follow_central_path(
         of_node = NODE_BARRIER * len(weights) * t
         _write_smooth_threshold(z, gamma, of_node, alpha, slope)
         np.multiply(rows, np.sqrt(weights * slope), out=scaled)
-        np.matmul(scaled, scaled.T, out=normal)  # one matrix, so BLAS computes only half of the product
+        np.matmul(scaled, scaled.T, out=normal)  # with one matrix, BLAS computes only half of the product
         normal[diagonal] += slack / mu
         normal[diagonal] *= 1 + JITTER
         gradient = level - rows @ (weights * alpha) + t / mu
@@ -560,15 +563,15 @@ def _follow_central_path(
 
 
 def _bidual_cost(alpha: Array, least: float, weights: Array, level: float, gamma: float) -> float:
-    """Cost of alpha in the bidual after scaling until all constraints hold; infinite if that is impossible.
+    """Cost of alpha in the bidual, scaled so all constraints hold; infinite if that is impossible.
 
-    `least` is the smallest y f of all samples.
+    `least` is the smallest margin y f of all samples.
     """
     return float(weights @ bidual(alpha * max(1.0, level / least), gamma)) if least > 0 else np.inf
 
 
 def _steps_to_border(values: Array, change: Array) -> float:
-    """Step length at which the first of the values is 0."""
+    """Step length at which the first of the values becomes 0."""
     falls = change < 0
     return float((-values[falls] / change[falls]).min(initial=np.inf))
 
@@ -576,7 +579,7 @@ def _steps_to_border(values: Array, change: Array) -> float:
 def _line_search(
     mu: Array, move: Array, z: Array, along: Array, weights: Array, level: float, gamma: float, t: float, of_node: float
 ) -> float:
-    """Step length, at most 1, at which the concave barrier function is nearly stationary along the step."""
+    """A step length, at most 1, at which the concave barrier function is nearly stationary along the step."""
     up = level * move.sum()
 
     def slope(length: float) -> float:

@@ -15,12 +15,12 @@ MOST_KEY_BITS = 16384
 SCALAR = 8
 """Bytes of a number that is not encrypted."""
 FEW = 1 / 3
-"""Share of rows outside their way's fullest bin up to which sums over only these rows are faster."""
+"""Up to this share of rows outside the fullest bin of a way, sums over only these rows are faster."""
 
 
 @dataclass
 class Operations:
-    """How many values were encrypted, pairs of ciphertexts added and ciphertexts decrypted."""
+    """Numbers of values encrypted, pairs of ciphertexts added, and ciphertexts decrypted."""
 
     encryptions: int = 0
     additions: int = 0
@@ -36,13 +36,13 @@ class Sorting:
     bins : (d, n) int
         Bin of each row in each way.
     starts : (d + 1,) int
-        Where the bins of each way begin in a histogram; the last entry is their number.
+        Position at which the bins of each way begin in a histogram; the last entry is the number of bins.
     fullest : (d,) int
-        Position in a histogram of the bin with the most rows of each way.
+        Position in a histogram of each way's bin with the most rows.
     places : (m,) uint32
         Positions of the rows' other bins, row after row; empty if there are many.
     ends : (n + 1,) int
-        Where the positions of each row begin in `places`.
+        Index at which the positions of each row begin in `places`.
     """
 
     bins: Integers
@@ -79,15 +79,15 @@ class Keys(Protocol):
 
     @property
     def public(self) -> bytes:
-        """Public key, with which others encrypt and add; empty if they need none."""
+        """Public key, with which other parties encrypt and add; empty if they need none."""
         ...
 
     def words(self, ciphertexts: Any) -> NDArray[np.void]:
-        """Ciphertexts as they travel, in words of `width` bytes."""
+        """Ciphertexts as they are sent, in words of `width` bytes."""
         ...
 
     def of_words(self, words: NDArray[np.void]) -> Any:
-        """Ciphertexts that have arrived."""
+        """Ciphertexts from received words."""
         ...
 
     def encrypt(self, values: Integers) -> Any:
@@ -101,7 +101,7 @@ class Keys(Protocol):
         ----------
         ciphertexts : (n, 2)
         rows : (r,) int
-            Which of the n are summed, each once.
+            Rows to sum, without repetition.
         sorting : Sorting
 
         Returns
@@ -123,7 +123,7 @@ class Cipher(Protocol):
         ...
 
     def keys_of(self, public: bytes) -> Keys:
-        """Keys that do not decrypt, for a party that has received `Keys.public`."""
+        """Keys that cannot decrypt, for a party that has received `Keys.public`."""
         ...
 
 
@@ -143,11 +143,11 @@ class Plain:
         require(self.width >= SCALAR, "width", self.width, f"a number of bytes >= {SCALAR}")
 
     def keys(self) -> Keys:
-        """A counter."""
+        """Keys that only count operations."""
         return _PlainKeys(self.width)
 
     def keys_of(self, public: bytes) -> Keys:
-        """The same counter: nothing is hidden."""
+        """The same kind of keys: nothing is hidden."""
         return _PlainKeys(self.width)
 
 
@@ -158,7 +158,7 @@ class Paillier:
     Parameters
     ----------
     key_bits : int
-        Length of the modulus; a ciphertext is twice as long. Below 1024 it protects nothing, 2048 is advised.
+        Length of the modulus; a ciphertext is twice as long. Below 1024 it protects nothing; 2048 is recommended.
     """
 
     key_bits: int = 1024
@@ -178,7 +178,7 @@ class Paillier:
         return _PaillierKeys(self.key_bits // 4, key=public, private=private)
 
     def keys_of(self, public: bytes) -> Keys:
-        """Keys that add; without a public key, those of a party that waits for one."""
+        """Keys that can only add; without a public key, for a party that has not received it yet."""
         key = _phe().PaillierPublicKey(int.from_bytes(public)) if public else None
         return _PaillierKeys(self.key_bits // 4, key=key)
 
@@ -226,7 +226,7 @@ class _PlainKeys:
 class OneByOne:
     """Keys of a cipher whose ciphertexts are Python objects with a `+`.
 
-    Subclasses encrypt and decrypt single ones, and convert each to a whole number, which travels.
+    Subclasses encrypt and decrypt single numbers, and convert each ciphertext to a whole number, which is sent.
     """
 
     width: int
@@ -234,7 +234,7 @@ class OneByOne:
 
     @property
     def public(self) -> bytes:
-        """Public key, with which others encrypt and add; here none."""
+        """Public key, with which other parties encrypt and add; empty here."""
         return b""
 
     def written(self, ciphertext: Any) -> int:
@@ -242,18 +242,18 @@ class OneByOne:
         raise NotImplementedError
 
     def read(self, number: int) -> Any:
-        """The ciphertext of such a number."""
+        """The ciphertext from its whole number."""
         raise NotImplementedError
 
     def words(self, ciphertexts: NDArray[np.object_]) -> NDArray[np.void]:
-        """Ciphertexts as they travel, each a whole number in `width` bytes."""
+        """Ciphertexts as they are sent, each as a whole number in `width` bytes."""
         words = np.empty(ciphertexts.shape, f"V{self.width}")
         for place, ciphertext in enumerate(ciphertexts.flat):
             words.flat[place] = np.void(self.written(ciphertext).to_bytes(self.width))
         return words
 
     def of_words(self, words: NDArray[np.void]) -> NDArray[np.object_]:
-        """Ciphertexts that have arrived, read one by one."""
+        """Ciphertexts from received words, one by one."""
         return self._each(words.shape, (self.read(int.from_bytes(word.tobytes())) for word in words.flat))
 
     def seal(self, value: int) -> Any:
@@ -349,7 +349,7 @@ def _sums_of_few(
     starts: Integers,
     fullest: Integers,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Sums and rows of all bins; a feature's fullest bin has the total minus its other bins.
+    """Sums and rows of all bins; a feature's fullest bin gets the total minus its other bins.
 
     This is exact for whole numbers, and reads few rows if most are in one bin.
     """
@@ -375,7 +375,7 @@ def _sums_of_few(
 
 
 def require_key_bits(bits: int) -> None:
-    """Refuse invalid lengths of Paillier's modulus, and lengths for which the search for primes takes minutes."""
+    """Refuse invalid lengths of Paillier's modulus, and those for which the search for primes takes minutes."""
     # 63 bits and a sign must fit below a third of the modulus.
     allowed = 128 <= bits <= MOST_KEY_BITS and bits % 2 == 0
     require(allowed, "key_bits", bits, f"an even number from 128 to {MOST_KEY_BITS}")

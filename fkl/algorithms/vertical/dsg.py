@@ -30,11 +30,11 @@ RATES = ("constant", "diminishing")
 ROWS = ("shuffled", "iid")
 TURN = 2 * np.pi
 BLOCK = 256
-"""Features that are computed together: many iterations of few features, or one iteration of many."""
+"""Number of features that are computed together: many iterations of few features, or one iteration of many."""
 DIRECTIONS_HELD = 4
-"""Arrays as large as a block's directions while these are drawn: uniform numbers, clipped, normal, divided by sigma."""
+"""Arrays as large as a block's directions that exist while these are drawn: uniform, clipped, normal, over sigma."""
 TILE = 1024
-"""Rows whose features are held at a time: 2 MB in float64."""
+"""Number of rows whose features are in memory at a time: 2 MB in float64."""
 
 
 @dataclass
@@ -47,7 +47,7 @@ class Learner:
     batches : (T, B) int64
         Rows of each iteration.
     holders : (T,) int64
-        Worker whose own seed gives the phases of each iteration.
+        Worker whose private seed gives the phases of each iteration.
     t : int
         Iterations done.
     rows : (m,) int64
@@ -63,7 +63,7 @@ class Learner:
     tested_rows : (u,) int64
         Distinct test rows.
     tested_place : (n_test,) int64
-        Position of each row of `split.test` in these.
+        Position of each row of `split.test` in `tested_rows`.
     f_test : (u,) float64
         f of `tested_rows` after `tested` iterations.
     tested : int
@@ -87,7 +87,7 @@ class Learner:
     shrunk: float
 
     def still_needed(self, t: int) -> int:
-        """Number of `rows`, counted from the first, that iteration t or a later one needs."""
+        """Number of leading `rows` that iteration t or a later one needs."""
         return int(np.searchsorted(-self.needed, -t, side="right"))
 
 
@@ -103,10 +103,10 @@ class State:
 class Dsg(VerticalMethod):
     """f_t+1 = (1 - gamma_t lambda) f_t - gamma_t mean_{i, k} L'(f_t(x_i), y_i) phi_k(x_i) phi_k(.), FDSKL's eq. (7).
 
-    The mean is over the B rows and D features of the iteration; 1 and 1 are the method in the papers. By default, rows
-    are drawn without replacement until all have been drawn, while the analysis has i.i.d. draws (`rows`). The kernel is
-    the one of `kernels`. Its features are drawn during learning, D at a time, so keys of that node about a bank of
-    features, such as its D, have no influence here.
+    The mean is over the B rows and D features of the iteration; in the papers, B = D = 1. By default, rows
+    are drawn without replacement until all have been drawn, while the analysis assumes i.i.d. draws (`rows`). `kernels`
+    gives the kernel. Its features are drawn during learning, D at a time, so the keys of `kernels` about a bank of
+    features, such as its D, have no effect here.
     """
 
     label: ClassVar[str] = "DSG"
@@ -116,24 +116,24 @@ class Dsg(VerticalMethod):
     idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS
     compiled_only: ClassVar[bool] = True
 
-    iterations: int = key(20000, "T, the number of iterations.", least=1, most=1_000_000_000)
-    marks: int = key(100, "Number of evaluations of f, evenly over the iterations.", least=1, most=1_000_000_000)
-    loss: str = key("logistic", "FDSKL's Table 1.", among=OF_PARTIES)
+    iterations: int = key(20000, "Number T of iterations.", least=1, most=1_000_000_000)
+    marks: int = key(100, "Number of evaluations of f, evenly spaced over the iterations.", least=1, most=1_000_000_000)
+    loss: str = key("logistic", "Loss, as in FDSKL's Table 1.", among=OF_PARTIES)
     gamma: float = key(0.1, "Learning rate.", above=0)
     rate: str = key("constant", "gamma_t = gamma, or gamma / t (Dai et al., Theorem 4).", among=RATES)
     lam: float = key(1e-6, "Regularisation lambda.", least=0)
-    batch: int = key(1, "B, samples per iteration.", least=1, most=1_000_000_000)
+    batch: int = key(1, "Number B of samples per iteration.", least=1, most=1_000_000_000)
     rows: str = key(
         "shuffled",
         "``shuffled``: all rows in a random order, before any is drawn again. ``iid``: each iteration draws its B rows "
-        "from all rows, whatever was drawn before, as in the papers' analysis; no row is twice in a batch.",
+        "from all rows, independently of earlier draws, as in the papers' analysis; no row is twice in a batch.",
         among=ROWS,
     )
-    features: int = key(1, "D, features per iteration.", least=1, most=1_000_000_000)
+    features: int = key(1, "Number D of features per iteration.", least=1, most=1_000_000_000)
     bank: int | None = key(
         None,
         "Total number of features, a multiple of D: iteration t uses block t modulo bank / D of D features. None "
-        "for new features in every iteration, as in the papers.",
+        "draws new features in every iteration, as in the papers.",
         must="a multiple of algo.features from 1 to 1000000000, or null",
     )
 
@@ -146,7 +146,7 @@ class Dsg(VerticalMethod):
 
     @property
     def rounds(self) -> int:
-        """Steps: iterations from one mark to the next."""
+        """Number of steps; a step is the iterations from one mark to the next."""
         return min(self.marks, self.iterations)
 
     def iterations_after(self, t: int) -> int:
@@ -166,7 +166,7 @@ class Dsg(VerticalMethod):
         )
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
-        """Iterations up to the next mark, and f at that mark."""
+        """Run the iterations up to the next mark, and evaluate f there."""
         common = [world.common.replicate(r) for r in range(len(state.learners))]
         for one, learner in zip(common, state.learners, strict=True):
             self.advance(one, world.problem, learner, self.iterations_after(t))
@@ -175,7 +175,7 @@ class Dsg(VerticalMethod):
         return state, Scored(f, tuple(learner.split.test for learner in state.learners), self.iterations_after(t))
 
     def require_fits(self, kernels: Dictionary) -> None:
-        """Check for one kernel, of a family with such features."""
+        """Refuse more than one kernel, and families without such features."""
         require(
             kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel, for example kernels=rbf_single"
         )
@@ -231,11 +231,11 @@ class Dsg(VerticalMethod):
         return training[np.concatenate(orders).reshape(-1, self.batch)[: self.iterations]]
 
     def duties(self, problem: Vertical, streams: Streams) -> NDArray[np.int64]:
-        """For each iteration the worker l, active ones in turn, and l', whose mask stays (FDSKL, Algorithm 3, line 6).
+        """Workers l, active ones in turn, and l', whose mask stays, of each iteration (FDSKL, Algorithm 3, line 6).
 
         Features that are used again stay with the l that first requested them. A feature's l' is the same for all
-        samples, because its mask is the feature's b. Pooled data need neither, but with them the method has FDSKL's
-        phases.
+        samples, because its mask is the feature's b. Pooled data need no workers, but with them DSG has the same phases
+        as FDSKL.
 
         Returns
         -------
@@ -248,9 +248,9 @@ class Dsg(VerticalMethod):
         return once[np.arange(self.iterations) % self.draws]
 
     def directions(self, common: Common, *draws: int, used: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
-        """Directions w of iterations, D rows (d,) each, which depend only on their seeds (FDSKL, Theorem 1).
+        """Directions w of some iterations, D rows (d,) each, which depend only on their seeds (FDSKL, Theorem 1).
 
-        With `used`, only of these features: of many that are 0 in all rows, one iteration's are in memory at a time.
+        `used` selects columns; many others may be 0. All columns are then in memory for one iteration only.
         """
         size, streams = self.features * common.dimension, common.streams
         if used is None:
@@ -264,13 +264,13 @@ class Dsg(VerticalMethod):
         return standard / sigma
 
     def phases(self, common: Common, t: int, holder: int) -> NDArray[np.float64]:
-        """Phases b of iteration t, (D,), from a worker's own seed (FDSKL, Algorithm 3, line 2)."""
+        """Phases b of iteration t, (D,), from a worker's private seed (FDSKL, Algorithm 3, line 2)."""
         return self._phases_of_iterations(common, [t], np.array([holder])).ravel()
 
     def _phases_of_iterations(
         self, common: Common, draws: list[int], holders: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Phases of several iterations, (T, D), each from its own worker's seed."""
+        """Phases of several iterations, (T, D), each from the private seed of the iteration's worker."""
         phases = np.empty((len(draws), self.features))
         for holder in np.unique(holders).tolist():
             [its] = np.nonzero(holders == holder)
@@ -287,14 +287,14 @@ class Dsg(VerticalMethod):
         D, slope_of = self.features, pointwise_loss(self.loss).derivative
         x = problem.used_x[learner.rows[: learner.still_needed(learner.t)]].astype(self._precision(common))
         while learner.t < until:
-            # Features of several iterations are computed at once, and before the end only for their own rows.
+            # Features of several iterations are computed at once: first only for the rows of these iterations.
             first, end = learner.t, min(learner.t + self._iterations_at_once, until)
             w, b = self._drawn_features(common, learner, first, end, problem.used)
             rows = learner.batches[first:end]
             phi = cosine_features(problem.used_x[rows.ravel()], w, b).reshape(*rows.shape, -1)
             f, y = learner.f[learner.place[rows]], problem.y[rows]
             alpha, shrunk = np.zeros(len(b)), 1.0
-            # Coefficients of earlier blocks shrink by one factor, which is multiplied in at the end of this one.
+            # Coefficients of earlier blocks shrink by one factor, which is applied at the end of this block.
             for k in range(end - first):
                 gamma = self.gamma_at(first + k)
                 before, own = slice(0, k * D), slice(k * D, (k + 1) * D)
@@ -312,7 +312,7 @@ class Dsg(VerticalMethod):
             _add_features(x[:again], learner.f[:again], shrunk, w, b, alpha)
 
     def values_on_tests(self, common: Common, problem: Vertical, learner: Learner) -> NDArray[np.float64]:
-        """Values f of the test rows: adds the features drawn since the last evaluation."""
+        """Values f of the test rows; adds the features drawn since the last evaluation."""
         learner.f_test *= learner.shrunk
         learner.shrunk = 1.0
         x = problem.used_x[learner.tested_rows].astype(self._precision(common))
@@ -340,7 +340,7 @@ class Dsg(VerticalMethod):
 
     @property
     def _iterations_at_once(self) -> int:
-        """Iterations that are computed together."""
+        """Number of iterations that are computed together."""
         return max(1, BLOCK // self.features)
 
     def _drawn_features(
@@ -353,7 +353,7 @@ class Dsg(VerticalMethod):
         return self.directions(common, *draws, used=used).astype(dtype), phases.ravel().astype(dtype)
 
     def _precision(self, common: Common) -> np.dtype[np.floating]:
-        """Precision of angles: float64 for Cauchy directions, as float32 does not resolve the fraction of a turn."""
+        """Precision of angles: float64 for Cauchy directions, as float32 cannot resolve fractions of a turn."""
         return np.dtype(np.float64 if common.dictionary.families[0] == "laplacian" else common.precision)
 
 
@@ -367,7 +367,7 @@ def random_subsets(u: NDArray[np.float64], size: int) -> NDArray[np.int64]:
 
 
 def _add_features(x: Any, f: NDArray[np.float64], shrunk: float, w: Array, b: Array, alpha: Array) -> None:
-    """Let f <- shrunk f + phi alpha on rows x, in place: in float32 by the compiled loop, which does not store phi."""
+    """Set f to shrunk f + phi alpha on rows x, in place; in float32 by the compiled loop, which does not store phi."""
     scaled = (np.sqrt(2) * alpha).astype(w.dtype)
     compiled, sparse = w.dtype == np.float32, not isinstance(x, np.ndarray)
     if sparse:

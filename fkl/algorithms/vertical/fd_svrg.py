@@ -22,11 +22,11 @@ from fkl.kernels.compiled_losses import slope_of_one
 
 
 class Products(Letter, kind="products"):
-    """Parts of w'x of some samples, on the way to the root."""
+    """Parts of w'x of some samples, sent towards the root."""
 
 
 class Slopes(Letter, kind="slopes"):
-    """L' of some samples, on the way to all."""
+    """L' of some samples, sent to all parties."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Linear:
 
     @property
     def function(self) -> functions.Linear:
-        """As arrays of a stored model."""
+        """The model as arrays of a stored model."""
         return functions.Linear(self.w, np.array(self.bias))
 
 
@@ -74,41 +74,41 @@ class Descent:
 class FdSvrg(Learning):
     """Minimise (1/N) sum_i L(w'x_i, y_i) + lam/2 |w|^2; each party stores and updates the w of its own features.
 
-    Partial inner products are summed up a tree to the active party. Only this party knows y, and it sends L' down the
-    tree, unmasked as in the paper: the first ones, at w = 0, tell every party all targets. (In the paper all workers
-    hold the labels and receive the sums instead, the same number of scalars.) All parties draw the same samples from a
-    common seed, without a message.
+    Partial inner products are summed along a tree to the active party. Only this party knows y, and it sends L' down
+    the tree, unmasked as in the paper: from the first L', at w = 0, every party learns all targets. (In the paper all
+    workers hold the labels and receive the sums instead, the same number of scalars.) All parties draw the same samples
+    from a common seed, without a message.
     """
 
     label: ClassVar[str] = "FD-SVRG"
     compiled_only: ClassVar[bool] = True
 
-    loss: str = key("logistic", "L, as in FDSKL's Table 1; ``square`` also learns real targets.", among=OF_PARTIES)
+    loss: str = key("logistic", "Loss L, as in FDSKL's Table 1; ``square`` also learns real targets.", among=OF_PARTIES)
     lam: float = key(1e-5, "Regularisation; the bias is regularised too.", least=0)
     eta: float = key(0.1, "Step size.", above=0)
-    passes: int = key(20, "Outer iterations, each with one full gradient.", least=1, most=1_000_000_000)
+    passes: int = key(20, "Number of outer iterations, each with one full gradient.", least=1, most=1_000_000_000)
     inner: int | None = key(
-        None, "M, steps between two full gradients; None for N / batch.", least=1, most=1_000_000_000
+        None, "Number M of steps between two full gradients; None for N / batch.", least=1, most=1_000_000_000
     )
-    batch: int = key(1, "u, samples per step.", least=1)
+    batch: int = key(1, "Number u of samples per step.", least=1)
     intercept: bool = key(True, "Whether the active party holds one more feature, which is always 1.")
 
     @property
     def loss_of_classes(self) -> str | None:
-        """All but the squared loss need two classes."""
+        """Name of a loss that needs two classes; None for the squared loss."""
         return None if self.loss == "square" else self.loss
 
     @property
     def rounds(self) -> int:
-        """One round per pass."""
+        """Number of rounds: one per pass."""
         return self.passes
 
     def steps(self, samples: int) -> int:
-        """M with N samples."""
+        """Number M of steps with N samples."""
         return self.inner or max(1, samples // self.batch)
 
     def begin(self, held: Held, rng: np.random.Generator) -> Descent:
-        """Start from w = 0; `rng` is the common seed's.
+        """Start from w = 0; `rng` has the common seed.
 
         Raises
         ------
@@ -122,10 +122,10 @@ class FdSvrg(Learning):
         return Descent(np.zeros(held.x.shape[1] + 1), rng)
 
     def advance(self, held: Held, learned: Descent, count: Count) -> tuple[Descent, Linear]:
-        """One outer iteration.
+        """Run one outer iteration.
 
-        The sum over the tree of the parties' w_G'x_G is w'x, so the pooled w is updated at once; the messages of the
-        parties are only counted. The first active party is the root of the tree.
+        The sum of the parties' w_G'x_G over the tree is w'x, so the pooled w is updated at once and messages are only
+        counted. The first active party is the root of the tree.
         """
         x, y, w = np.ascontiguousarray(held.x, np.float64), held.y, learned.w
         loss, one = pointwise_loss(self.loss), float(self.intercept)
@@ -135,7 +135,7 @@ class FdSvrg(Learning):
         slopes = _slopes_of_loss(x @ w[:d] + one * w[d], y, loss)
         mean = np.append(slopes @ x, one * slopes.sum()) / samples
         _descend_compiled(x, y, one, index, slopes, mean, w, loss, self.lam, self.eta)
-        # Letters: one sum of N partial products and M of u each, and equally many slopes back.
+        # Messages: one sum of N partial products and M sums of u each, and as many slopes back.
         scalars = samples + steps * self.batch
         for child, parent in tree_rooted_at(len(held.groups), held.active[0]).links:
             Products.book(count, child, parent, scalars, 1 + steps)
@@ -147,7 +147,7 @@ class FdSvrg(Learning):
         return [deepcopy(rng) for _ in range(parties)]
 
     def party(self, own: Own, wire: Wire) -> Actor:
-        """Algorithm 1 at one party, which has w of its own features; the root holds one more that is always 1."""
+        """Algorithm 1 at one party, which holds w of its own features; the root has one more feature, always 1."""
         assert own.rng is not None
         root, tree, samples = own.number == own.root, tree_rooted_at(own.parties, own.root), len(own.x)
         x = np.column_stack([own.x, np.full(samples, float(self.intercept))]) if root else own.x
@@ -166,7 +166,7 @@ class FdSvrg(Learning):
         return w
 
     def assembled(self, parts: list[Array], held: Held) -> Linear:
-        """All parties' w."""
+        """The model from all parties' w."""
         w, bias = np.empty(held.x.shape[1]), 0.0
         for j, (features, part) in enumerate(zip(held.groups, parts, strict=True)):
             w[features] = part[: len(features)]
@@ -215,4 +215,4 @@ def _descend_compiled(
             w[d] -= change[b] * one
 
 
-# Compiled with parts of other modules: 06b803ab, see tests/test_compiled.py
+# Compiled with parts of other modules: 02fde661, see tests/test_compiled.py

@@ -1,7 +1,7 @@
 """FDSKL: Algorithms 1 to 3 of Gu et al., Federated Doubly Stochastic Kernel Learning for Vertically Partitioned Data.
 
-`Worker` is one worker with its own features and the letters that it receives. `Traffic` counts the letters that the
-workers would send. `Fdskl` computes the same f as DSG (Lemma 1).
+`Worker` is one worker, which has only its features and the messages that it receives. `Traffic` counts the messages
+that the workers would send. `Fdskl` computes the same f as DSG (Lemma 1).
 """
 
 from dataclasses import dataclass, field, replace
@@ -33,23 +33,23 @@ from fkl.network.settings import CostModel
 
 
 class Index(Letter, kind="index"):
-    """Numbers of an iteration's rows, and its seed, on the way to all."""
+    """Numbers of an iteration's rows, and its seed, sent to all workers."""
 
 
 class MaskedSum(Letter, kind="masked sum"):
-    """Partial sums of some rows under their masks, on the way to the worker that asks."""
+    """Partial sums of some rows under their masks, sent towards the requesting worker."""
 
 
 class MaskSum(Letter, kind="mask sum"):
-    """Their masks."""
+    """Sums of these masks, sent towards the requesting worker."""
 
 
 class FunctionPart(Letter, kind="function part"):
-    """Parts of f of some rows, on the way to the root."""
+    """Parts of f of some rows, sent towards the root."""
 
 
 class Shrink(Letter, kind="shrink"):
-    """The factor by which coefficients shrink, to all workers."""
+    """The factor by which coefficients shrink, sent to all workers."""
 
 
 LETTERS = (Index, MaskedSum, MaskSum, FunctionPart, Shrink)
@@ -62,16 +62,16 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Holder(Own):
-    """Data of one worker, and the seed of directions and duties, which all know.
+    """Data of one worker, and the seed of directions and duties, which all workers know.
 
     Parameters
     ----------
     common : Common
-        `Common` of one replicate, with streams that give it only its own phases.
+        `Common` of one replicate, with streams that give this worker only its own phases.
     duties : (T, 2) int
-        Workers l and l' of each iteration, `Dsg.duties`.
+        Workers l and l' of each iteration (`Dsg.duties`).
     batches : (T, B) int or None
-        Rows of the iterations in which a worker may ask; None for one that is not active.
+        Rows of the iterations in which the worker may request angles; None for a worker that is not active.
     """
 
     common: Common
@@ -87,7 +87,7 @@ class Learned(NamedTuple):
     features : dict of int to ((D, d), (D,))
         Directions and coefficients of the features that it requested.
     stays : dict of int to (D,)
-        Its phases of the features whose mask stays with it.
+        Phases of the features whose mask stays with it.
     """
 
     features: dict[int, tuple[Array, Array]]
@@ -98,19 +98,18 @@ class Learned(NamedTuple):
 class Worker:
     """One worker.
 
-    All workers know the rows of every batch once they have received them, so they know which angles are requested
-    again.
+    All workers receive the rows of every batch and remember them, so they know which angles are not requested again.
     """
 
     method: Any  # fdskl.Fdskl
     own: Holder
     wire: Wire
     alpha: dict[int, Array] = field(default_factory=dict)
-    """Coefficients (D,) of the features of its own requests, Lambda."""
+    """Coefficients (D,) of the features that this worker requested, Lambda."""
     angles: dict[int, Array] = field(default_factory=dict)
     """Angles (rows, D) of these features, for the rows in `known`."""
     known: dict[int, Rows] = field(default_factory=dict)
-    """Rows whose angles are saved, for the features of all workers."""
+    """Rows whose angles are saved, for each feature of any worker."""
 
     def play(self) -> Actor:
         """Run all iterations and return the result."""
@@ -123,7 +122,7 @@ class Worker:
         )
 
     def iterate(self, t: int) -> Part:
-        """Algorithm 1, one iteration: rows are sent as their numbers, followed by the seed."""
+        """One iteration of Algorithm 1: rows are sent as their numbers, followed by the seed."""
         method, own, s = self.method, self.own, t % self.method.draws
         root = int(own.duties[t, 0])
         tree, asks = tree_rooted_at(own.parties, root), own.number == root
@@ -138,7 +137,7 @@ class Worker:
         shrink = np.array([1 - gamma * method.lam]) if asks else None
         [factor] = yield from pass_down_tree(tree, own, self.wire, Shrink, shrink)  # line 10
         self.alpha = {number: factor * old for number, old in self.alpha.items()}
-        if slope is not None and angle is not None:  # it asks
+        if slope is not None and angle is not None:  # the requesting worker
             pull = slope @ (np.sqrt(2) * np.cos(angle))  # line 8, summed over the rows
             self.alpha[s] = self.alpha.get(s, 0) - gamma * pull / (len(rows) * method.features)  # line 9
 
@@ -185,7 +184,7 @@ class Worker:
         value = self.partial(s, rows)
         b = self.mask(s, value.shape)  # line 2
         if fresh and own.number == apart:
-            value = value + self.phases(s)  # in the other cases its b is not in T2, so it stays
+            value = value + self.phases(s)  # otherwise its b is not in T2, so it stays
         t1, t2 = self.trees(root, apart)
         xi = yield from gather_at_root(
             t1, own, self.wire, MaskedSum, self._travelling(value + b), about
@@ -194,7 +193,7 @@ class Worker:
         return self._travelling(xi - masks) if own.number == root else None  # line 7
 
     def partial(self, s: int, rows: Rows) -> Array:
-        """Products (w)_G'(x)_G of its own features of these rows, (rows, D) (Algorithm 3, line 2)."""
+        """Products (w)_G'(x)_G of this worker's features for these rows, (rows, D) (Algorithm 3, line 2)."""
         return np.asarray(self.own.x[rows] @ self.method.directions(self.own.common, s)[:, self.own.features].T)
 
     def mask(self, s: int, shape: tuple[int, ...]) -> Array:
@@ -204,7 +203,7 @@ class Worker:
         return self.own.rng.uniform(0, TURN, shape) if fresh else np.array(np.broadcast_to(self.phases(s), shape))
 
     def phases(self, s: int) -> Array:
-        """Its own phases b^j(s), (D,)."""
+        """Phases b^j(s) of this worker, (D,)."""
         return self.method.phases(self.own.common, s, self.own.number)
 
     def trees(self, root: int, apart: int) -> tuple[Tree, Tree]:
@@ -226,8 +225,8 @@ class Traffic:
 
     The worker that holds an earlier feature s requests it for the rows of a batch that were not in the feature's own
     batch (Algorithm 2, line 4). All others send once along T1, and once along T2, except for the worker whose mask
-    stays. It is therefore enough to count for each worker the features that it holds and the masks that stay with it,
-    in total and for each row. Features of a bank are requested once per row: their holder saves all angles.
+    stays. So we count, for each worker, only the features that it holds and the masks that stay with it, in total and
+    for each row. Features of a bank are requested once per row: their holder saves all angles.
     """
 
     method: Any  # fdskl.Fdskl
@@ -236,21 +235,21 @@ class Traffic:
     batches: NDArray[np.int64]
     """Rows of each iteration, (T, B)."""
     duties: NDArray[np.int64]
-    """(T, 2)."""
+    """Workers l and l' of each iteration, (T, 2)."""
     asked: NDArray[np.int32] = field(init=False)
-    """(2, q, 1): iterations in which the worker asked, or was the one apart."""
+    """(2, q, 1): number of iterations in which the worker was l, or was l'."""
     saved: NDArray[np.int32] = field(init=False)
-    """(2, q, n): number of these with the row in their batch."""
+    """(2, q, n): number of these iterations with the row in their batch."""
     repeated: NDArray[np.int32] = field(init=False)
-    """(2, q, distinct batches): number of these with exactly the rows of a batch."""
+    """(2, q, distinct batches): number of these iterations with exactly the rows of a batch."""
     same: NDArray[np.int64] = field(init=False)
     """(T,): number of the batch; iterations with the same rows in their batch share it."""
     children: NDArray[np.int64] = field(init=False)
-    """(q, q): messages of each worker, second axis, when the first sends to all."""
+    """(q, q): messages of each worker (second axis) when a root (first axis) sends to all."""
     known: NDArray[np.bool_] = field(init=False)
     """(bank / D, n): rows whose angles of a bank are saved."""
     angles: int = 0
-    """Asked for so far."""
+    """Number of angles requested so far."""
 
     def __post_init__(self) -> None:
         self.same = np.unique(np.sort(self.batches, axis=1), axis=0, return_inverse=True)[1]
@@ -261,7 +260,7 @@ class Traffic:
         self.children = np.stack([np.bincount(to, minlength=self.workers) for to in receivers])
 
     def iterate(self, first: int, until: int) -> Counts:
-        """Messages of the iterations from `first` to before `until`; call in this order."""
+        """Messages of the iterations from `first` to `until` - 1; call in the order of the iterations."""
         T, size = until - first, self.batches.shape[1]
         duties = self.duties[first:until]
         sums = self._sums_of_bank(first, until) if self.method.bank else self._sums_of_new_features(first, until)
@@ -294,7 +293,7 @@ class Traffic:
         return np.stack([calls + begun, scalars + size * D * begun], axis=2)  # Algorithm 1, line 5, begins a feature
 
     def _sums_of_bank(self, first: int, until: int) -> NDArray[np.int64]:
-        """The same calls and scalars for a bank: all features so far that are not saved for some row of the batch."""
+        """Calls and scalars for a bank: all features so far that are not saved for some row of the batch."""
         sums = np.zeros((2, self.workers, 2), np.int64)
         for t, batch in enumerate(self.batches[first:until], start=first):
             drawn = min(t + 1, self.method.draws)
@@ -309,7 +308,7 @@ class Traffic:
 def _count_meetings(
     before: NDArray[np.int32], duties: NDArray[np.int64], items: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """How often earlier iterations had the same item, (2, q), by the earlier one's l and l'.
+    """Number of times that earlier iterations had the same item, (2, q), by their l and l'.
 
     Parameters
     ----------
@@ -324,7 +323,7 @@ def _count_meetings(
     which, times = np.unique(flat, return_counts=True)
     met = before[:, :, which] @ times
     order = np.argsort(flat, kind="stable")
-    later = np.empty(len(flat), np.int64)  # how many of these have the same item afterwards
+    later = np.empty(len(flat), np.int64)  # number of later iterations among these with the same item
     later[order] = np.searchsorted(flat[order], flat[order], side="right") - 1 - np.arange(len(flat))
     for role, workers in enumerate(np.repeat(duties, items.shape[1], axis=0).T):
         np.add.at(met[role], workers, later)
@@ -334,12 +333,12 @@ def _count_meetings(
 
 @dataclass
 class CountedLearner(Learner):
-    """A replicate with the count of its workers' messages."""
+    """One replicate, with counts of its workers' messages."""
 
     traffic: Traffic
 
     def sent(self, until: int) -> Counts:
-        """Messages and scalars of each worker from the iterations already done up to `until`; call before advancing."""
+        """Messages and scalars of each worker in the iterations from t to `until`; call before `advance`."""
         return self.traffic.iterate(self.t, until)
 
 
@@ -348,10 +347,10 @@ def seconds(
 ) -> float:
     """Simulated communication time of iterations begin to end, on their critical path.
 
-    Rows and seed down T0, the sums of all features so far over T1 and then T2, the parts of f over T0, and the
-    order to shrink down T0. Workers know at once which features are requested, so all sums of an iteration go together,
-    level by level: a level takes the latency once and (features) (rows) `width` bytes on a link. The few sums that are
-    saved and not requested again are included, unless `angles` gives the number of requests.
+    Rows and seed are sent down T0, sums of all features so far over T1 and then T2, parts of f over T0, and the factor
+    down T0. Workers know at once which features are requested, so all sums of an iteration are sent together, level by
+    level: a level takes the latency once and (features) (rows) `width` bytes on a link. The few sums that are saved and
+    not requested again are included, unless `angles` gives the number of requests.
     """
     t0, (t1, t2) = tree_rooted_at(workers, 0), mask_trees(workers, 0, 1)
     t2 = all_masks_tree(workers, 0, 1) if method.masks == "fresh" else t2
@@ -367,9 +366,9 @@ MASKS = ("paper", "reduced", "fresh")
 
 @dataclass(frozen=True)
 class Fdskl(Dsg):
-    """Doubly stochastic gradients of workers that hold different features of the same samples.
+    """Doubly stochastic gradients computed by workers that hold different features of the same samples.
 
-    As in `Dsg`, rows are drawn without replacement until all have been drawn; the paper's analysis has i.i.d. draws
+    As in `Dsg`, rows are drawn without replacement until all have been drawn; the paper's analysis assumes i.i.d. draws
     (`rows`). Active workers take turns; in the paper they work in parallel.
     """
 
@@ -379,11 +378,11 @@ class Fdskl(Dsg):
     masks: str = key(
         "paper",
         "``paper``: worker j hides its partial sums of feature s behind one number b^j(s) from [0, 2 pi], the "
-        "same for all samples, so a receiver learns the differences between samples. ``reduced``: sums travel "
-        "modulo 2 pi, so any single one is uniform, whatever the data. ``fresh``: in addition each number has its "
+        "same for all samples, so a receiver learns the differences between samples. ``reduced``: sums are sent "
+        "modulo 2 pi, so any single sum is uniform for any data. ``fresh``: in addition, each number has its "
         "own mask, also at worker l', whose b stays on top; this needs one more message per sum. The messages to "
-        "a worker that does not ask are then independent of the data, unless it colludes. With all three the "
-        "asking worker has w'x + b of every sample, and from enough of these all features of all workers: "
+        "a worker that did not request the sum are then independent of the data, unless it colludes. In all three, "
+        "the requesting worker has w'x + b of every sample, and from enough of these all features of all workers: "
         "docs/findings/masks.md reports attacks on all three.",
         among=MASKS,
     )
@@ -396,7 +395,7 @@ class Fdskl(Dsg):
         return CountedLearner(**vars(pooled), traffic=traffic)
 
     def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
-        """Iterations up to the next mark; their messages are in `sent` of the state."""
+        """Run the iterations up to the next mark; their messages are in `sent` of the state."""
         done, before = state.learners[0].t, state.learners[0].traffic.angles
         for r, learner in enumerate(state.learners):
             state.sent[r] = learner.sent(self.iterations_after(t))
@@ -414,7 +413,7 @@ class Fdskl(Dsg):
         return super().step(world, state, t)
 
     def dealt(self, common: Common, problem: Vertical) -> tuple[Held, list[Own]]:
-        """All rows, with the same numbers at all workers; active workers know the training rows, and draw from them."""
+        """All rows, numbered equally at all workers; active workers know and draw from the training rows."""
         start, duties = Dsg.learner(self, common, problem), self.duties(problem, common.streams)
         learned_from = np.isin(np.arange(len(problem.y)), start.split.training)
         y = np.where(learned_from, problem.y, np.nan)
@@ -435,7 +434,7 @@ class Fdskl(Dsg):
         return Worker(self, own, wire).play()
 
     def assembled(self, parts: list[Any], held: Held) -> "Function":
-        """All workers' coefficients, with the phases of the workers whose mask stays."""
+        """The function from all workers' coefficients, with the phases of the workers whose mask stays."""
         features = {s: feature for part in parts for s, feature in part.features.items()}
         stays = {s: phases for part in parts for s, phases in part.stays.items()}
         w, alpha = zip(*features.values(), strict=True)

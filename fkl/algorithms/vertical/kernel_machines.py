@@ -1,8 +1,8 @@
-"""Machines on the kernel of two samples: LIBSVM on pooled data, and two whose parties sum their parts round a ring.
+"""Kernel machines: LIBSVM on pooled data, and two methods whose parties sum their shares along a ring.
 
 `PpSvmv` is that of Yu, Vaidya and Jiang (2006). `Nystroem` is a machine in the span of some of the samples, the
-landmarks: Williams and Seeger, "Using the Nystroem method to speed up kernel machines" (2000). Its sums go round the
-ring of PP-SVMV, N M numbers instead of N (N + 1) / 2.
+landmarks: Williams and Seeger, "Using the Nystroem method to speed up kernel machines" (2000). It uses the ring of
+PP-SVMV for sums of N M numbers instead of N (N + 1) / 2.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.functions import Function, Linear, OnPoints
 
 PREDICTED = 1 << 22
-"""Kernel values that are held at a time for predictions."""
+"""Number of kernel values in memory at a time for predictions."""
 LEAST_TOLERANCE = 1e-9
 """Smaller tolerances may be impossible because of rounding."""
 MOST_MIB = 1e6
@@ -83,7 +83,7 @@ class Machine:
 
     @property
     def function(self) -> Function:
-        """As arrays of a stored model."""
+        """The model as arrays of a stored model."""
         if self.gamma is None:
             return Linear(self.weight @ self.support, np.array(self.bias))
         scales = np.array([np.sqrt(2 * self.gamma)])
@@ -112,13 +112,13 @@ class Trained(NamedTuple):
 class SupportVectorMachine(Learning):
     """Keys and solver of the two methods that solve LIBSVM's problem, by scikit-learn.
 
-    Two classes have its SVC, and real targets its SVR. C and epsilon are then in units of the target's standard
-    deviation, so they do not depend on the target's unit: SVR has C, epsilon and the tolerance times that deviation.
+    Two classes are learned by SVC, real targets by SVR. For SVR, C, epsilon and the tolerance are in standard
+    deviations of the training targets, so they do not depend on the unit: each is multiplied by this deviation.
     """
 
     C: float = key(
         1.0,
-        "Penalty of a sample on the wrong side; for real targets, of an error above epsilon of standardised ones.",
+        "Penalty of a sample on the wrong side; for real targets, of a standardised error above epsilon.",
         above=0,
     )
     epsilon: float = key(
@@ -131,19 +131,19 @@ class SupportVectorMachine(Learning):
     tolerance: float = key(1e-3, "LIBSVM's stopping criterion.", least=LEAST_TOLERANCE)
     cache_mib: float = key(
         200.0,
-        "Memory for kernel values, without influence on results. 200 is scikit-learn's default; 500 took longer "
+        "Memory for kernel values; it does not change results. 200 is scikit-learn's default; 500 took longer "
         "on cod_rna.",
         above=0,
         most=MOST_MIB,
     )
 
     def require_cache(self, samples: int) -> None:
-        """Refuse a cache, of four bytes a kernel value, that may outgrow the memory, which would end LIBSVM."""
+        """Refuse a cache (four bytes per kernel value) that may not fit in memory, which would crash LIBSVM."""
         needed = min(int(self.cache_mib * 2**20), 4 * samples**2)
         require_memory(needed, "LIBSVM's cache of kernel values", f"algo.cache_mib={self.cache_mib:g}")
 
     def solved(self, x: Array, y: Array, **kernel: Any) -> Trained:
-        """The machine for samples (N, d), or for kernel values (N, N) where the kernel is precomputed."""
+        """The machine for samples (N, d), or for kernel values (N, N) if the kernel is precomputed."""
         from sklearn.svm import SVC, SVR
 
         if are_signs(y):
@@ -167,7 +167,7 @@ class Libsvm(SupportVectorMachine):
     pooled: ClassVar[bool] = True
 
     def begin(self, held: Held, rng: np.random.Generator) -> None:
-        """There is no state, because there is one round."""
+        """Check the cache; there is no state, because there is only one round."""
         self.require_cache(len(held.x))
 
     def advance(self, held: Held, learned: None, count: Count) -> tuple[None, Machine]:
@@ -177,32 +177,32 @@ class Libsvm(SupportVectorMachine):
 
 
 BLOCK = 1 << 19
-"""Entries of the matrix that are computed at a time."""
+"""Number of entries of the matrix that are computed at a time."""
 GIB = 2**30
 
 
 class Matrix(Letter, kind="matrix", dtype="u8"):
-    """The different entries of the matrix so far, masked."""
+    """Masked partial sums of the matrix's distinct entries."""
 
 
 @dataclass(frozen=True)
 class PpSvmv(SupportVectorMachine):
-    """Inner products of all samples are summed round a ring under a random mask, then an SVM learns from the sum.
+    """Inner products of all samples are summed along a ring under a random mask; then an SVM learns from the sum.
 
     The ring begins and ends with the active party. Entries are whole multiples of 2^-40, added modulo 2^64, so the
     mask, uniform on all 64-bit numbers, hides them perfectly and is removed exactly. With two parties the active one
-    learns the other's matrix, so the paper requires three. A party sends the N (N + 1) / 2 different entries. They do
-    not depend on the target, and nothing about it is sent: real targets change only what the active party solves.
+    learns the other's matrix, so the paper requires three. A party sends the N (N + 1) / 2 distinct entries. They do
+    not depend on the target, and nothing about it is sent: real targets change only the active party's problem.
     """
 
     label: ClassVar[str] = "PP-SVMV"
 
-    kernel: str = key("rbf", "exp(-gamma |x - x'|^2), or x'x'.", among=("rbf", "linear"))
+    kernel: str = key("rbf", "Kernel: exp(-gamma |x - x'|^2), or x'x'.", among=("rbf", "linear"))
     cache_mib: float = key(500.0, "Memory for kernel values.", above=0, most=MOST_MIB)
     memory_gib: float = key(4.0, "Largest allowed matrix of all inner products.", above=0)
 
     def begin(self, held: Held, rng: np.random.Generator) -> Any:
-        """Refuse a matrix that does not fit, and inner products that are too large to be coded."""
+        """Refuse a matrix that does not fit in memory, and inner products that are too large to be coded."""
         self.require_room(len(held.x))
         self.require_cache(len(held.x))
         if np.square(held.x).sum(axis=1).max() >= LARGEST:
@@ -210,7 +210,7 @@ class PpSvmv(SupportVectorMachine):
         return super().begin(held, rng)
 
     def play(self, own: Own, memory: None, wire: Wire) -> Actor:
-        """Merge, then learn; the first active party draws the mask and learns."""
+        """Sum the matrix, then learn; the first active party draws the mask and learns."""
         gram = yield from self.merged(own, wire)
         return None if gram is None else self._trained(gram, own.labels)
 
@@ -220,7 +220,7 @@ class PpSvmv(SupportVectorMachine):
         return Machine(held.x[support], weight, bias, self.gamma if self.kernel == "rbf" else None)
 
     def _trained(self, gram: Array, y: Array) -> Trained:
-        """A machine from the inner products (N, N), which are overwritten."""
+        """Train a machine on the inner products (N, N), which are overwritten."""
         if self.kernel == "rbf":
             squares = gram.diagonal().copy()
             for block in row_blocks(len(gram), len(gram), BLOCK):
@@ -228,7 +228,7 @@ class PpSvmv(SupportVectorMachine):
         return self.solved(gram, y, kernel="precomputed")
 
     def merged(self, own: Own, wire: Wire) -> Part:
-        """Inner products (N, N), as the first active party holds them after the ring; None at any other party."""
+        """Inner products (N, N) at the first active party, summed along the ring; None at any other party."""
         x, samples = np.ascontiguousarray(own.x, np.float64), len(own.x)
         shares = (
             (place, to_fixed_point((x[rows] @ x[rows.start :].T)[upper])) for rows, upper, place in _triangle(samples)
@@ -243,7 +243,7 @@ class PpSvmv(SupportVectorMachine):
         return gram
 
     def require_room(self, samples: int) -> None:
-        """Refuse a matrix that would be larger than `memory_gib`, or than the memory."""
+        """Refuse a matrix that would be larger than `memory_gib` or than the free memory."""
         needed = SCALAR * samples**2 / GIB
         if needed > self.memory_gib:
             raise FklError(
@@ -255,9 +255,9 @@ class PpSvmv(SupportVectorMachine):
 
 
 def _triangle(samples: int) -> Iterator[tuple[slice, NDArray[np.bool_], slice]]:
-    """The upper triangle of a matrix by blocks of rows: the rows, which of their entries belong to it, and their place.
+    """The upper triangle of a matrix by blocks of rows: the rows, a mask of their entries, and the entries' place.
 
-    The entries are a mask of the columns from the block's first row on; the place is that in a letter of all entries.
+    The mask covers the columns from the block's first row on; the place is a slice of the message of all entries.
     """
     begin = 0
     for rows in row_blocks(samples, samples, BLOCK):
@@ -269,7 +269,7 @@ def _triangle(samples: int) -> Iterator[tuple[slice, NDArray[np.bool_], slice]]:
 
 LOSSES = {"square": ridge, "squared_hinge": squared_hinge}
 JITTER = 1e-9
-"""Added to the landmarks' own kernel values, K(z, z) = 1, because landmarks may be equal."""
+"""Number that is added to the kernel's diagonal, K(z, z) = 1, because landmarks may be equal."""
 
 
 class Landmarks(Letter, kind="landmarks", dtype="i8"):
@@ -277,38 +277,38 @@ class Landmarks(Letter, kind="landmarks", dtype="i8"):
 
 
 class Distances(Letter, kind="distances", dtype="u8"):
-    """Squared distances of all samples to all landmarks so far, masked."""
+    """Masked partial sums of squared distances between all samples and all landmarks."""
 
 
 @dataclass(frozen=True)
 class Nystroem(Learning):
     """Minimise (1/N) sum_i L(f(x_i), y_i) + lam |f|^2 over f = sum_m a_m K(z_m, .) + bias; |f| is the kernel's norm.
 
-    The active party names M of the samples. Squared distances |x_i - z_m|^2 are sums over the parties, so they go round
-    a ring once under a uniform mask, and only the active party sees the sums. As in PP-SVMV they reveal inner products
-    of samples, here of N M pairs, and therefore the others' features up to a rotation.
+    The active party chooses M of the samples. Squared distances |x_i - z_m|^2 are sums over the parties: they are
+    summed along a ring once under a uniform mask, and only the active party sees the sums. As in PP-SVMV they reveal
+    inner products of samples, here of N M pairs, and therefore the others' features up to a rotation.
     """
 
     label: ClassVar[str] = "Nystroem"
 
     landmarks: int = key(
-        1000, "M; all samples if there are at most M, which is exact kernel ridge regression.", least=1, most=1_000_000
+        1000, "Number M; M samples or fewer are all landmarks: exact kernel ridge regression.", least=1, most=1_000_000
     )
     loss: str = key(
         "square",
-        "L = (f - y)^2, kernel ridge regression, or of two classes max(0, 1 - y f)^2, a support vector machine.",
+        "Loss L: (f - y)^2, kernel ridge regression; or, for two classes, max(0, 1 - y f)^2, a support vector machine.",
         among=LOSSES,
     )
-    gamma: float = key(1.0, "K(x, z) = exp(-gamma |x - z|^2).", above=0)
+    gamma: float = key(1.0, "The kernel is K(x, z) = exp(-gamma |x - z|^2).", above=0)
     lam: float = key(1e-6, "Regularisation; the bias is not regularised.", above=0)
 
     @property
     def loss_of_classes(self) -> str | None:
-        """The squared hinge needs two classes."""
+        """Name of a loss that needs two classes; None for the squared loss."""
         return None if self.loss == "square" else self.loss
 
     def begin(self, held: Held, rng: np.random.Generator) -> Any:
-        """Refuse equations that do not fit in memory, one class only, and distances that are too large to be coded."""
+        """Refuse equations that do not fit in memory, a single class, and distances that are too large to be coded."""
         size = min(self.landmarks, len(held.x))
         require_memory(8 * size * (3 * size + 2 * len(held.x)), f"equations of {size} landmarks", "algo.landmarks")
         if self.loss_of_classes:
@@ -318,7 +318,7 @@ class Nystroem(Learning):
         return super().begin(held, rng)
 
     def play(self, own: Own, memory: None, wire: Wire) -> Actor:
-        """One party's part of the ring; the first active one names the landmarks, and solves.
+        """One party's part in the ring; the first active party chooses the landmarks, and solves.
 
         With L L' = K(z, z) the features phi(x) = L^-1 K(z, x) make |f| = |theta| of f = theta'phi, and a = L^-T theta.
         If all samples are landmarks, the square loss needs no features: it is kernel ridge regression.
@@ -360,6 +360,6 @@ class Nystroem(Learning):
 
 
 def _squared_distances(x: Array, z: Array) -> Array:
-    """|x_i - z_m|^2 of one party's own features (n, d_j) and (M, d_j): [-2 x_i, |x_i|^2, 1]'[z_m, 1, |z_m|^2]."""
+    """|x_i - z_m|^2 over one party's features (n, d_j) and (M, d_j): [-2 x_i, |x_i|^2, 1]'[z_m, 1, |z_m|^2]."""
     rows, columns = np.square(x).sum(axis=1), np.square(z).sum(axis=1)
     return np.column_stack([-2 * x, rows, np.ones(len(x))]) @ np.column_stack([z, np.ones(len(z)), columns]).T

@@ -1,4 +1,4 @@
-"""Keys, letters and types that methods over a vertical partition share, in addition to `fkl.contract.parties`."""
+"""Keys and types that methods for a vertical partition share, in addition to `fkl.contract.parties`."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -39,7 +39,7 @@ SCALAR = 8
 
 @dataclass(frozen=True, kw_only=True)
 class VerticalMethod(parties.VerticalMethod):
-    """Keys of every method whose parties hold different features of the same samples."""
+    """Keys of all methods whose parties hold different features of the same samples."""
 
     task: ClassVar[type[Task]] = VerticalTask
     takes_sparse: ClassVar[bool] = False
@@ -47,7 +47,7 @@ class VerticalMethod(parties.VerticalMethod):
 
     fold: int | None = key(
         None,
-        "For cross-validation: leave the test rows aside and test on this fifth of the others.",
+        "For cross-validation: do not use the test rows, and test on this fifth of the others.",
         least=0,
         below=FOLDS,
     )
@@ -55,16 +55,16 @@ class VerticalMethod(parties.VerticalMethod):
 
 @dataclass(frozen=True)
 class Learning(parties.Learning, VerticalMethod):
-    """A method that has a model after each of its rounds."""
+    """A method that has a model after each round."""
 
 
 def are_signs(y: Array) -> bool:
-    """Whether training targets are of two classes, -1 and 1; others are real."""
+    """Whether training targets are two classes, -1 and 1; other targets are real."""
     return bool(np.isin(y, (-1, 1)).all())
 
 
 def deviation(y: Array) -> float:
-    """Standard deviation of real training targets, the unit of what depends on theirs; 1 where all are equal."""
+    """Standard deviation of real training targets, by which they are standardised; 1 if all are equal."""
     return float(y.std()) or 1.0
 
 

@@ -1,9 +1,9 @@
-"""Least squares and squared hinge by sums over blocks of samples, and RFF ridge, whose features are sums over parties.
+"""Least squares and squared hinge from sums over blocks of samples; RFF ridge, whose angles are sums over parties.
 
-`squared_hinge` is by Newton's method: Chapelle, "Training a support vector machine in the primal" (2007). The features
-of `FeatureRidge` are Rahimi and Recht's, "Random features for large-scale kernel machines" (2007), which FDSKL draws in
-every iteration. The parties' shares of all angles travel once, round a ring as in PP-SVMV (Yu et al. 2006), and then
-one party solves one ridge.
+`squared_hinge` uses Newton's method: Chapelle, "Training a support vector machine in the primal" (2007). The features
+of `FeatureRidge` are Rahimi and Recht's, "Random features for large-scale kernel machines" (2007); FDSKL draws such
+features in every iteration. The parties' shares of all angles are sent once, along a ring as in PP-SVMV (Yu et al.
+2006). Then one party solves one ridge regression.
 """
 
 from copy import deepcopy
@@ -27,7 +27,7 @@ from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.functions import OnFeatures
 
 BLOCK = 1024
-"""Samples that are processed at a time."""
+"""Number of samples that are processed at a time."""
 
 
 class NormalEquations:
@@ -36,7 +36,7 @@ class NormalEquations:
     Parameters
     ----------
     size : int
-        P, features of a sample.
+        Number P of features.
     """
 
     def __init__(self, size: int) -> None:
@@ -69,7 +69,7 @@ class NormalEquations:
 
 
 def ridge(phi: Array, y: Array, lam: float) -> tuple[Array, float]:
-    """Theta (P,) and bias with the least (1/N) sum_i (theta'phi_i + bias - y_i)^2 + lam |theta|^2.
+    """Theta (P,) and bias that minimise (1/N) sum_i (theta'phi_i + bias - y_i)^2 + lam |theta|^2.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def ridge(phi: Array, y: Array, lam: float) -> tuple[Array, float]:
 
 
 def kernel_ridge(kernel: Array, y: Array, lam: float) -> tuple[Array, float]:
-    """Weights a (N,) and bias with the least (1/N) |K a + bias - y|^2 + lam a'K a: (K + N lam I) a = y - bias, 1'a = 0.
+    """Weights a (N,) and bias: minimise |K a + bias - y|^2 / N + lam a'K a, by (K + N lam I) a = y - bias, 1'a = 0.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def kernel_ridge(kernel: Array, y: Array, lam: float) -> tuple[Array, float]:
     """
     kernel.flat[:: len(y) + 1] += len(y) * lam
     right = np.stack([y, np.ones(len(y))], axis=1)
-    of_y, of_ones = _solved(kernel.T, right, lam).T  # K' is K, in the order that LAPACK overwrites
+    of_y, of_ones = _solved(kernel.T, right, lam).T  # K' = K, in the order that LAPACK can overwrite
     bias = float(of_y.sum() / of_ones.sum())
     return of_y - bias * of_ones, bias
 
@@ -121,10 +121,10 @@ PARTS = 4
 
 
 def squared_hinge(phi: Array, y: Array, lam: float) -> tuple[Array, float]:
-    """Theta (P,) and bias with the least (1/N) sum_i max(0, 1 - y_i f_i)^2 + lam |theta|^2, f_i = theta'phi_i + bias.
+    """Theta (P,) and bias: minimise (1/N) sum_i max(0, 1 - y_i f_i)^2 + lam |theta|^2, f_i = theta'phi_i + bias.
 
-    As y_i is -1 or 1, the loss of samples with y_i f_i < 1 is (f_i - y_i)^2: a step leads to the ridge regression on
-    them (Chapelle, eq. (8)). If these samples do not change, it is the minimum.
+    As y_i is -1 or 1, the loss of samples with y_i f_i < 1 is (f_i - y_i)^2: a full step is ridge regression on them
+    (Chapelle, eq. (8)). If the step does not change which samples these are, it has reached the minimum.
 
     Parameters
     ----------
@@ -135,9 +135,9 @@ def squared_hinge(phi: Array, y: Array, lam: float) -> tuple[Array, float]:
     Raises
     ------
     fkl.basics.errors.FklError
-        If the method does not end.
+        If Newton's method does not end.
     """
-    # Chapelle, Algorithm 1: a part first; then few of the other samples are inside.
+    # Chapelle, Algorithm 1: fit a part first; then few of the other samples have y f < 1.
     equations, bias = _Equations(phi, y, lam), 0.0
     theta: Array = np.zeros(phi.shape[1])
     for samples in (len(y) // PARTS, len(y)):
@@ -149,7 +149,7 @@ def squared_hinge(phi: Array, y: Array, lam: float) -> tuple[Array, float]:
 def _newton_steps(
     equations: "_Equations", phi: Array, y: Array, lam: float, start: tuple[Array, float]
 ) -> tuple[Array, float]:
-    """The minimum for these samples, the first ones in the equations."""
+    """Minimise over these samples, which are the first ones in the equations."""
     theta, bias = start
     f = phi @ theta + bias
     value = _objective_value(f, y, theta, lam)
@@ -173,14 +173,14 @@ def _newton_steps(
 
 
 class _Equations:
-    """The ridge regression on some samples; their sums are reused in the next one, since most samples are in both."""
+    """Ridge regressions on changing sets of samples; sums are reused, because most samples are in the next set too."""
 
     def __init__(self, phi: Array, y: Array, lam: float) -> None:
         self._phi, self._y, self._lam = phi, y, lam
         self._among, self._sums = np.zeros(len(y), np.bool_), NormalEquations(phi.shape[1])
 
     def solve(self, inside: NDArray[np.bool_]) -> tuple[Array, float]:
-        """Theta (P,) and bias for the loss of those of the first N samples (N,) that are inside, and lam N."""
+        """Theta (P,) and bias for the summed loss of the samples in the mask (N,), with lam N."""
         among = np.zeros(len(self._y), np.bool_)
         among[: len(inside)] = inside
         if np.count_nonzero(among != self._among) > np.count_nonzero(among):
@@ -220,7 +220,7 @@ COSINE = (
 
 
 class Angles(Letter, kind="angles", dtype="u4"):
-    """Sums of shares of all samples' angles so far, masked: multiples of 2^-32 turns."""
+    """Masked partial sums of all samples' angles, in multiples of 2^-32 turns."""
 
 
 @dataclass(frozen=True)
@@ -248,7 +248,7 @@ class Features:
 
     @property
     def function(self) -> OnFeatures:
-        """As arrays of a stored model, whose pairs have the sines first."""
+        """The model as arrays of a stored model, which has the sines first."""
         D = self.w.shape[1]
         bank = FeatureBank(self.w[None, None], np.ones(1), np.zeros((1, 1, 0)))
         theta = np.concatenate([self.theta[D:], self.theta[:D]])[None, None]
@@ -259,8 +259,8 @@ class Features:
 class FeatureRidge(Learning):
     """Minimise (1/N) sum_i (f(x_i) - y_i)^2 + lam |theta|^2 over f = theta'[cos(w'x), sin(w'x)] / sqrt(D) + bias.
 
-    Each party knows its own share of an angle w'x, w ~ N(0, 2 gamma I), with secret directions that it draws itself.
-    Shares are whole multiples of 2^-32 turns. They are added modulo one turn round a ring, once for all samples and D
+    Each party computes its share of an angle w'x, w ~ N(0, 2 gamma I), with secret directions that it draws itself.
+    Shares are whole multiples of 2^-32 turns. They are added modulo one turn along a ring, once for all samples and D
     angles, so the active party's uniform mask hides them perfectly from all others. The active party sees the sums. The
     others' directions are Gaussian and unknown to it, so the sums depend on their features only through the inner
     products of samples, which PP-SVMV gives it directly.
@@ -268,7 +268,7 @@ class FeatureRidge(Learning):
 
     label: ClassVar[str] = "RFF ridge"
 
-    angles: int = key(500, "D; there are 2 D features.", least=1, most=1_000_000)
+    angles: int = key(500, "Number D of angles; each gives two features.", least=1, most=1_000_000)
     gamma: float = key(1.0, "The approximated kernel is exp(-gamma |x - z|^2).", above=0)
     lam: float = key(1e-6, "Regularisation; the bias is not regularised.", above=0)
 
@@ -284,11 +284,11 @@ class FeatureRidge(Learning):
         return super().begin(held, rng)
 
     def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
-        """One generator per party for directions; the first active party's also draws the mask."""
+        """One generator per party, for its directions; that of the first active party also draws the mask."""
         return list(rng.spawn(parties))
 
     def play(self, own: Own, memory: None, wire: Wire) -> Actor:
-        """One party's part of the ring, and its directions; the first active one solves."""
+        """One party's part in the ring, and its directions; the first active party solves."""
         assert own.rng is not None
         x, samples = np.ascontiguousarray(own.x, np.float64), len(own.x)
         w = np.sqrt(2 * self.gamma) * own.rng.standard_normal((x.shape[1], self.angles))
@@ -297,7 +297,7 @@ class FeatureRidge(Learning):
         return w, None if words is None else self._solve_from_turns(words, own.labels)
 
     def assembled(self, parts: list[tuple[Array, tuple[Array, float]]], held: Held) -> Features:
-        """All parties' directions, and the first active party's solution."""
+        """The model from all parties' directions and the first active party's solution."""
         w = np.empty((held.x.shape[1], self.angles))
         for features, (own, _) in zip(held.groups, parts, strict=True):
             w[features] = own
@@ -318,15 +318,15 @@ def _turns_of_angles(angle: Array) -> NDArray[np.uint32]:
     for i in range(len(angle)):
         for k in range(angle.shape[1]):
             turns = angle[i, k] / TURN
-            words[i, k] = np.uint32(np.int64(np.rint((turns - np.floor(turns)) * 2.0**32)))  # one turn is none
+            words[i, k] = np.uint32(np.int64(np.rint((turns - np.floor(turns)) * 2.0**32)))  # a full turn becomes 0
     return words
 
 
 @njit_cached(nogil=True, fastmath={"contract", "nsz"})
 def _cosines_of_angles(angle: Array) -> Array:
-    """Features (n, 2 D) of angles (n, D), in double precision, as Cephes' sin.c and cos.c.
+    """Features (n, 2 D) of angles (n, D), in double precision, computed as in Cephes' sin.c and cos.c.
 
-    numpy computes one value after another and takes several times as long.
+    numpy computes one value at a time and takes several times as long.
     """
     samples, D = angle.shape
     features, scale = np.empty((samples, 2 * D)), 1 / np.sqrt(D)

@@ -1,4 +1,4 @@
-"""SecureBoost: gradient boosted trees whose split statistics travel encrypted.
+"""SecureBoost: gradient boosted trees whose split statistics are sent encrypted.
 
 Cheng, Fan, Jin, Liu, Chen and Yang, "SecureBoost: a lossless federated learning framework" (2019), Algorithms 1 and 2.
 A round is one tree.
@@ -40,7 +40,7 @@ LEAF = -1
 
 @dataclass(frozen=True)
 class Tree:
-    """Nodes, the root first; a sample goes left where x[feature] <= threshold.
+    """Nodes, the root first; a sample goes left if x[feature] <= threshold.
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ class Tree:
     threshold : (m,)
         Known only to the owner of the feature.
     owner : (m,) int
-        Party; `LEAF` at a leaf.
+        Party that holds the feature; `LEAF` at a leaf.
     left, right : (m,) int
-        Nodes.
+        Numbers of the children; `LEAF` at a leaf.
     value : (m,)
-        Value that a leaf adds to f; 0 elsewhere.
+        Value that a leaf adds to f; 0 at other nodes.
     """
 
     feature: NDArray[np.int64]
@@ -77,7 +77,7 @@ class Forest:
     ----------
     trees : tuple of Tree
     operations : Operations
-        Operations of training with the cipher.
+        Operations with the cipher in training.
     """
 
     trees: tuple[Tree, ...]
@@ -92,7 +92,7 @@ class Forest:
 
     @property
     def function(self) -> Trees:
-        """As arrays of a stored model, with the nodes of all trees in one array."""
+        """The model as arrays of a stored model, with the nodes of all trees in one array."""
         sizes = np.cumsum([0, *(len(tree.feature) for tree in self.trees)])
         columns = {
             name: np.concatenate([getattr(tree, name) for tree in self.trees])
@@ -105,23 +105,23 @@ class Forest:
 
 
 class Nodes:
-    """A tree that grows."""
+    """Nodes of a tree while it grows."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[int, float, int, int, int, float]] = []
 
     def add(self) -> int:
-        """A new node's number."""
+        """Add a node and return its number."""
         self.rows.append((LEAF, 0.0, LEAF, LEAF, LEAF, 0.0))
         return len(self.rows) - 1
 
     def make_leaf(self, node: int, value: float) -> float:
-        """Make it a leaf of this value."""
+        """Make a node a leaf with this value, which is returned."""
         self.rows[node] = (LEAF, 0.0, LEAF, LEAF, LEAF, value)
         return value
 
     def split(self, node: int, feature: int, threshold: float, owner: int) -> tuple[int, int]:
-        """Numbers of its two children."""
+        """Split a node and return the numbers of its two children."""
         children = self.add(), self.add()
         self.rows[node] = (feature, threshold, owner, *children, 0.0)
         return children
@@ -137,8 +137,8 @@ class Nodes:
 def bin_features(x: Array, most: int) -> tuple[tuple[Array, ...], NDArray[np.uint8]]:
     """Edges between bins, and bins (d, n), of samples (n, d) with at most this many bins per feature.
 
-    Edges are upper ends of all bins of a feature except the last. A bin holds the samples above the previous edge, up
-    to and including its own.
+    Edges are the upper ends of a feature's bins except the last. A bin holds samples above the previous edge and up to
+    its own edge, inclusive.
     """
     edges: tuple[Array, ...] = ()
     for column in x.T:
@@ -153,12 +153,12 @@ def bin_features(x: Array, most: int) -> tuple[tuple[Array, ...], NDArray[np.uin
 
 
 def first_bins_of(edges: tuple[Array, ...]) -> NDArray[np.int64]:
-    """The first bin of each feature in a histogram, and the number of bins."""
+    """Position of each feature's first bin in a histogram, and the total number of bins."""
     return np.concatenate([[0], np.cumsum([len(own) + 1 for own in edges])]).astype(np.int64)
 
 
 def coded_statistics(y: Array, f: Array) -> NDArray[np.int64]:
-    """Coded g and h (n, 2) of the logistic loss, or of the squared error (f - y)^2 / 2 in `deviation`s of y."""
+    """Coded g and h (n, 2) of the logistic loss, or of the squared error (f - y)^2 / 2, in units of `deviation`."""
     if are_signs(y):
         p = expit(f)
         g, h = p - (y > 0), p * (1 - p)
@@ -176,7 +176,7 @@ def best_split(
     gamma: float,
     min_child_weight: float,
 ) -> tuple[int, int]:
-    """Feature and edge with the largest gain; the first of ties, (LEAF, LEAF) if no gain is above 0."""
+    """Feature and edge with the largest gain; the first one in a tie, (LEAF, LEAF) if no gain is above 0."""
     feature, edge, best = LEAF, LEAF, 0.0
     g, h = total[0] * UNIT, total[1] * UNIT
     before = g * g / (h + lam) if h + lam > 0 else 0.0
@@ -216,7 +216,7 @@ def _leaf_of_rows(
 
 
 class Key(Letter, kind="key", dtype="V"):
-    """Public key, to encrypt and to add ciphertexts; sent once, if the cipher has such a key."""
+    """Public key to encrypt and to add ciphertexts; sent once, if the cipher has a public key."""
 
 
 class Statistics(Letter, kind="statistics", dtype="V"):
@@ -228,29 +228,29 @@ class Sums(Letter, kind="sums", dtype="V"):
 
 
 class Choice(Letter, kind="split", dtype="i8"):
-    """The receiver's feature, and its edge, at which a node is split."""
+    """The receiver's feature and the number of its edge at which a node is split."""
 
 
 class Left(Letter, kind="left", dtype="?"):
-    """Which samples of a node go left, one bit each."""
+    """For each sample of a node, whether it goes left; one bit each."""
 
 
 @dataclass(frozen=True)
 class Booster:
-    """What a party holds between two trees.
+    """A party's state between two trees.
 
     Parameters
     ----------
     edges : tuple of arrays
-        Of the bins of its own features.
+        Edges between the bins of the party's features.
     sorting : Sorting
-        Of all samples into these bins.
+        Sorting of all samples into these bins.
     keys : Keys
-        A passive party's can only add.
+        Keys of the cipher; a passive party's keys can only add.
     f : (n,), or None
-        The active party's sum of the trees for each sample.
+        Sum of the trees for each sample, at the active party.
     trees : tuple of Tree
-        The active party's, with numbers of edges as thresholds.
+        Trees, at the active party, with numbers of edges as thresholds.
     early : Letter or None
         The first letter about the next tree, if a passive party has received it.
     """
@@ -266,24 +266,24 @@ class Booster:
 MOST_SAMPLES = 1 << (62 - FRACTION_BITS)
 """Sums of this many g, whose mean square is at most 1, are exact in 64 bits."""
 MOST_RATE = 2
-"""Up to this learning rate, no tree increases the squared error, so g of real targets stay so small."""
+"""Up to this learning rate, no tree increases the squared error, so g of real targets stays small enough."""
 TREE_BYTES = 700
-"""Splits of a tree that is one leaf."""
+"""Memory of a tree that is one leaf."""
 CIPHERS: dict[str, Callable[[int], Cipher]] = {"plain": lambda _: Plain(), "paillier": Paillier}
 
 
 @dataclass(frozen=True)
 class SecureBoost(Learning):
-    """Trees fitted to second-order statistics of a loss, which only the active party reads.
+    """Trees fitted to second-order statistics of a loss; only the active party can read the statistics.
 
     Two classes have the logistic loss. Real targets have the squared error: f starts from their mean, g is f - y in
-    their standard deviations, so gamma is in their variance, and h is 1 for every sample, but is sent all the same.
+    their standard deviations (so gamma is in units of their variance), and h is 1, but is sent too.
 
-    For each tree it sends the other parties g and h of all samples, encrypted. For each node they return the encrypted
-    sums over the bins of their features. The active party chooses the best split and sends it to the feature's owner,
-    which answers with the samples that go left. g and h are coded as whole multiples of 2^-40, so sums are exact, and
-    the trees are those of the same booster on pooled data whatever the cipher; among equal splits the one with the
-    lowest feature number wins.
+    For each tree, the active party sends the others g and h of all samples, encrypted. For each node, they return the
+    encrypted sums over the bins of their features. The active party chooses the best split and sends it to the
+    feature's owner, which answers with the samples that go left. g and h are coded as whole multiples of 2^-40, so sums
+    are exact, and with every cipher the trees are those of the same booster on pooled data. Of equal splits, the one
+    with the lowest feature number is taken.
     """
 
     label: ClassVar[str] = "SecureBoost"
@@ -291,17 +291,17 @@ class SecureBoost(Learning):
 
     trees: int = key(100, "Number of trees.", least=1, most=1_000_000)
     depth: int = key(5, "Maximum number of splits from a root to a leaf.", least=1, most=16)
-    learning_rate: float = key(0.3, "Factor of the leaves' values; at most 2 for real targets.", above=0)
-    lam: float = key(1.0, "lambda, l2 regularisation of the leaves.", least=0)
+    learning_rate: float = key(0.3, "Learning rate: factor of the leaves' values; at most 2 for real targets.", above=0)
+    lam: float = key(1.0, "L2 regularisation lambda of the leaves.", least=0)
     gamma: float = key(
         0.0,
-        "Minimum gain of a split, with the factor 1/2 of the paper's gain; half of xgboost's gamma is equivalent.",
+        "Minimum gain of a split, including the paper's factor 1/2: half of xgboost's gamma.",
         least=0,
     )
     min_child_weight: float = key(1.0, "Minimum sum of h on each side of a split.", least=0)
     bins: int = key(
         32,
-        "Maximum number of bins of a feature, with about equal numbers of samples; one per value if there are at "
+        "Maximum number of bins of a feature, with about equal numbers of samples; one bin per value if there are at "
         "most this many values.",
         least=2,
         most=256,
@@ -323,7 +323,7 @@ class SecureBoost(Learning):
 
     @property
     def rounds(self) -> int:
-        """One round per tree."""
+        """Number of rounds: one per tree."""
         return self.trees
 
     @property
@@ -332,7 +332,7 @@ class SecureBoost(Learning):
         return CIPHERS[self.cipher](self.key_bits) if isinstance(self.cipher, str) else self.cipher
 
     def begin(self, held: Held, rng: np.random.Generator) -> Any:
-        """Start from f = 0; the first active party is the active party above.
+        """Start from f = 0; the first active party is "the active party" of the class.
 
         Raises
         ------
@@ -355,11 +355,11 @@ class SecureBoost(Learning):
         return Booster(edges, sorting, self.cipher_in_use.keys_of(b""))
 
     def play(self, own: Own, memory: Booster, wire: Wire) -> Actor:
-        """One tree."""
+        """Grow one tree: one party's part."""
         return (self._grow_tree if own.number == own.root else self._answer)(own, memory, wire)
 
     def assembled(self, parts: list[Booster], held: Held) -> Forest:
-        """The active party's trees, with the thresholds that each party knows of its own features."""
+        """The active party's trees, with the thresholds that each party knows for its features."""
         edges_of = {
             feature: edges
             for group, part in zip(held.groups, parts, strict=True)
@@ -376,7 +376,7 @@ class SecureBoost(Learning):
         return Forest(tuple(trees), Operations(*operations.tolist()))
 
     def values(self, model: Forest, x: Array, rows: Integers, before: Any) -> tuple[Array, Any]:
-        """Adds new trees to the unchanged values of the earlier trees, so a round does not evaluate all trees again."""
+        """Add only the new trees to the saved values, so a round does not evaluate all trees again."""
         done, f = before or (0, np.zeros(len(rows)))
         for tree in model.trees[done:]:
             f = f + tree.decision(x, rows)
@@ -387,7 +387,7 @@ class SecureBoost(Learning):
         return -self.learning_rate * g / (h + self.lam) if h + self.lam > 0 else 0.0
 
     def _grow_tree(self, own: Own, memory: Booster, wire: Wire) -> Actor:
-        """The active party's part: only it sees statistics, and it sees the others' features only as sums."""
+        """The active party's part: only it sees statistics, and it sees the others' features only through sums."""
         assert memory.f is not None
         keys, passive = memory.keys, [party for party in range(own.parties) if party != own.number]
         for party in passive if keys.public and not memory.trees else ():
@@ -426,11 +426,11 @@ class SecureBoost(Learning):
         return replace(memory, f=memory.f + gain, trees=(*memory.trees, nodes.tree()))
 
     def _answer(self, own: Own, memory: Booster, wire: Wire) -> Actor:
-        """A passive party's part: it sums ciphertexts over the bins of its features, and splits nodes."""
+        """A passive party's part: sum ciphertexts over the bins of its features, and split nodes."""
         keys, sorting = memory.keys, memory.sorting
         sealed: Any = None
         nodes: dict[int, tuple[Integers, int]] = {}
-        opened = 0  # both sides number nodes in the order in which these are opened
+        opened = 0  # both parties number nodes in the order in which they open them
         letter = memory.early or (yield own.root)
         while letter is not None and not (opened and isinstance(letter, Statistics)):  # which begin the next tree
             new: list[tuple[Integers, int]] = []
@@ -459,13 +459,13 @@ class SecureBoost(Learning):
 
 
 class NodeLetters:
-    """Letters about nodes, which may arrive before they are awaited."""
+    """Messages about nodes, which may arrive before they are awaited."""
 
     def __init__(self) -> None:
         self._early: dict[tuple[int, type[Letter], int], Letter] = {}
 
     def letter(self, sender: int, kind: type[Letter], node: int) -> Part:
-        """A party's letter of this kind about a node."""
+        """A party's message of this kind about a node."""
         while (sender, kind, node) not in self._early:
             letter = yield sender
             assert letter is not None, f"party {sender} ended early"
@@ -474,7 +474,7 @@ class NodeLetters:
 
 
 def _histogram(own: Own, memory: Booster, own_sums: NDArray[np.int64], letters: NodeLetters, node: int) -> Part:
-    """A node's sums over the bins of all features in their order, and where each feature's begin."""
+    """A node's sums over the bins of all features, and the position at which each feature's bins begin."""
     pieces: dict[int, NDArray[np.int64]] = {}
     for party, features in enumerate(own.groups):
         sums, starts = own_sums, memory.sorting.starts.tolist()

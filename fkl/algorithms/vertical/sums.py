@@ -1,7 +1,7 @@
-"""Sums over the parties along a tree, a ring or a star: plans, their time, and one party's part.
+"""Sums over the parties along a tree, a ring or a star: links, time, and one party's part.
 
-The masked ring is that of Yu, Vaidya and Jiang, "Privacy-preserving SVM classification on vertically partitioned data"
-(2006), Section 4: a sum of integers under a mask that is removed exactly.
+The masked ring follows Yu, Vaidya and Jiang, "Privacy-preserving SVM classification on vertically partitioned data"
+(2006), Section 4: a sum of integers under a mask, which is removed exactly.
 """
 
 from collections.abc import Generator, Iterable
@@ -21,19 +21,19 @@ from fkl.network.settings import CostModel
 from fkl.wire.letters import Letter
 
 Link = tuple[int, int]
-"""Sender, receiver."""
+"""Sender and receiver."""
 
 
 @dataclass(frozen=True)
 class Tree:
-    """A plan for a sum: level after level, senders pass on their partial sums, and receivers add them to theirs.
+    """Links of a sum: level by level, senders send their partial sums, and receivers add them to their own.
 
     Parameters
     ----------
     root : int
-        Worker that ends up with the sum.
+        Worker that obtains the sum.
     levels : tuple of tuples of (sender, receiver)
-        Links that are used at the same time. Every worker but the root sends once, after it has received.
+        Links of a level are used at the same time. Every worker except the root sends once, after it has received.
     """
 
     root: int
@@ -46,12 +46,12 @@ class Tree:
 
     @cached_property
     def workers(self) -> frozenset[int]:
-        """Leaves of the tree: every worker holds one."""
+        """All workers: the leaves of the tree."""
         return frozenset({self.root, *(sender for sender, _ in self.links)})
 
     @cached_property
     def sent(self) -> tuple[frozenset[int], ...]:
-        """Leaves under each link, in the order of `links`."""
+        """Workers whose values each link carries, in the order of `links`."""
         gathered = {worker: frozenset({worker}) for worker in self.workers}
         under = []
         for sender, receiver in self.links:
@@ -73,9 +73,9 @@ class Tree:
 
 
 def binary_tree(workers: list[int]) -> Tree:
-    """Binary tree: neighbours pair up, and the first of each pair adds the second's value, until one is left.
+    """Binary tree: neighbours pair up, and the first of a pair adds the second's value, until one remains.
 
-    FDSKL, Section 2.3.1 and Figure 2 (a): with four workers 1 adds the value of 2 while 3 adds that of 4, then 1 adds
+    FDSKL, Section 2.3.1 and Figure 2 (a): with four workers, 1 adds the value of 2 while 3 adds that of 4; then 1 adds
     the value of 3. Depth ceil(log2(workers)).
     """
     levels, left = [], list(workers)
@@ -92,13 +92,13 @@ def ring_tree(workers: list[int]) -> Tree:
 
 
 def star_tree(workers: list[int]) -> Tree:
-    """All send to the first worker at once (Wan et al. 2007)."""
+    """All workers send to the first worker at once (Wan et al. 2007)."""
     level = tuple((worker, workers[0]) for worker in workers[1:])
     return Tree(workers[0], (level,) if level else ())
 
 
 STRUCTURES = {"tree": binary_tree, "ring": ring_tree, "star": star_tree}
-"""The structures of Figure 4, each a function of the list of its workers, root first."""
+"""The structures of Figure 4, each a function of the list of workers, root first."""
 
 
 def seconds_of_sum(structure: str, workers: int, size: float, cost: CostModel) -> float:
@@ -114,31 +114,31 @@ def seconds_of_sum(structure: str, workers: int, size: float, cost: CostModel) -
 
 
 def tree_rooted_at(workers: int, root: int) -> Tree:
-    """T0 of an iteration: the binary tree over all workers with this root."""
+    """Tree T0 of an iteration: the binary tree over all workers with this root."""
     return binary_tree([(root + step) % workers for step in range(workers)])
 
 
 def mask_trees(workers: int, root: int, apart: int) -> tuple[Tree, Tree]:
-    """T1 over all workers, and T2 over all except the one whose mask stays, totally different (FDSKL, Algorithm 3).
+    """Totally different trees: T1 over all workers, T2 over all but the one whose mask stays (FDSKL, Algorithm 3).
 
     T1 pairs up the workers except the root, `apart` first; T2 pairs up the same row from its second worker on; both
-    pass the sum on to the root. Every subtree of T1 then starts at an even place of the row and every subtree of T2 at
-    an odd one, so none belongs to both (Definition 2). A worker that adds in T1 only sends in T2, except for the root,
-    which receives one message in each. So no worker holds a masked sum and its mask. Definition 2 alone does not
+    send the sum to the root. Every subtree of T1 then starts at an even place of the row and every subtree of T2 at an
+    odd one, so none belongs to both (Definition 2). A worker that adds in T1 only sends in T2, except for the root,
+    which receives one message in each. So no worker has both a masked sum and its mask. Definition 2 alone does not
     guarantee this: the pairing of Figure 2 (a), ((1, 2), (3, 4)), and ((1, 3), 2) share no subtree, but worker 2 sends
-    its masked value in the first and its bare mask in the second to worker 1. The tests look for such workers.
+    its masked value in the first and its bare mask in the second to worker 1. The tests search for such workers.
 
     With two workers T1 is one link and T2 is only the root, whose own mask is the only one to remove. With three
-    workers the other two are added in T1, so the mask that T2 carries to the root does not unmask a single value. In
-    both cases the root obtains the sum of all partial sums and the mask that stays, and learns no more than with many
-    workers. With two workers, however, this is the other one's partial sum under a single mask.
+    workers the other two are added in T1, so the mask that the root receives along T2 does not unmask a single value.
+    In both cases the root obtains the sum of all partial sums and the mask that stays, and learns no more than with
+    many workers. With two workers, however, this is the other worker's partial sum under a single mask.
 
     Parameters
     ----------
     workers : int
         q, at least 2.
     root : int
-        The active worker that asks.
+        The active worker that requests the sum.
     apart : int
         l', another worker.
     """
@@ -150,10 +150,10 @@ def mask_trees(workers: int, root: int, apart: int) -> tuple[Tree, Tree]:
 
 
 def all_masks_tree(workers: int, root: int, apart: int) -> Tree:
-    """T2 over all workers, including `apart`, if no mask stays.
+    """Tree T2 over all workers, including `apart`, for the case that no mask stays.
 
     It is T2 of `mask_trees` with `apart` at the end of the row, where it never adds. Again only the root receives in
-    both trees. The root learns the sum over all others, as required; this is the only subtree that both trees share.
+    both trees. The only subtree that both share is that of all others, whose sum the root should learn.
     """
     row = [(apart + step) % workers for step in range(workers)]
     row.remove(root)
@@ -175,7 +175,7 @@ Words = NDArray[np.unsignedinteger]
 
 
 def to_fixed_point(numbers: Array) -> NDArray[np.uint64]:
-    """Whole multiples of 2^-40 modulo 2^64, which overwrite the numbers."""
+    """Numbers as whole multiples of 2^-40 modulo 2^64; overwrites the numbers."""
     words = numbers.reshape(-1)
     _write_fixed_point(words, words.view(np.int64))
     return words.view(np.uint64).reshape(numbers.shape)
@@ -183,7 +183,7 @@ def to_fixed_point(numbers: Array) -> NDArray[np.uint64]:
 
 @njit_cached(nogil=True)
 def _write_fixed_point(numbers: Array, words: NDArray[np.int64]) -> None:
-    """One pass over the memory that both share."""
+    """Convert in one pass over the memory that both arrays share."""
     for i in range(len(numbers)):
         words[i] = np.int64(np.rint(numbers[i] * 2.0**FRACTION_BITS))
 
@@ -210,7 +210,7 @@ def gather_at_root(
 
 
 def pass_down_tree(tree: Tree, own: Own, wire: Wire, kind: type[Letter], values: NDArray[Any] | None) -> Part:
-    """The root's array, which passes down the tree."""
+    """The root's array at every party; it is sent down the tree."""
     for child, parent in reversed(tree.links):
         if child == own.number:
             values = values_of_letter((yield parent), kind)
@@ -225,20 +225,20 @@ def round_the_ring(
 ) -> Part:
     """Sum modulo 2^32 or 2^64 of all parties' words, at the first active party; None at any other party.
 
-    The first active party adds a mask, uniform on all words, so the other parties receive uniform words, whatever the
-    data. When the sum is back, it subtracts the mask. The two neighbours of a party in the ring can find its words if
-    they exchange their letters.
+    The first active party adds a mask, uniform on all words, so the other parties receive uniform words for any data.
+    When the sum returns, it subtracts the mask. The two neighbours of a party in the ring can compute its words if they
+    share their messages.
 
     Parameters
     ----------
     own : Own
     wire : Wire
     kind : type of Letter
-        Its numbers are unsigned.
+        Kind of the messages; its numbers are unsigned.
     shape : tuple of int
-        Of the sum.
+        Shape of the sum.
     shares : iterable of (slice, words)
-        This party's words, one block of the sum after another.
+        Words of this party, one block of the sum after another.
     """
     others = [party for party in range(own.parties) if party != own.root]
     if own.number != own.root:
@@ -263,6 +263,6 @@ def round_the_ring(
 
 
 def values_of_letter(letter: Letter | None, kind: type[Letter]) -> NDArray[Any]:
-    """Content of a letter of this kind."""
+    """Content of a message, which must be of this kind."""
     assert isinstance(letter, kind), f"{kind.__name__} was due, not {type(letter).__name__}"
     return letter.values

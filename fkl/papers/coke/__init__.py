@@ -18,28 +18,28 @@ from fkl.report.figures import band, over, spread_over
 from fkl.runs.finished_runs import FinishedRun
 
 AS_FAR = "as far above the optimum"
-"""A reading of Tables 3 and 6, for the runs as published."""
+"""A reading of Tables 3 and 6 for the runs as published: the error above the optimum is the same as in the paper."""
 BANDWIDTH = ("coke/bandwidth", "coke/bandwidth_rows")
 """Experiments of the cross-validation."""
 EXPERIMENTS = tuple(name for name in experiments("coke") if name not in BANDWIDTH)
 """Experiments of the tables and figures."""
 REPLICATES = 1
-"""The paper prints one run of each method."""
+"""Number of runs of each method that the paper prints."""
 ALGORITHMS = ("CTA", "DKLA", "COKE")
 RATIO = "COKE / DKLA"
 EVERY_ITERATION, TWO_CELLS = "each agent transmits in every iteration", "COKE's cell and DKLA's"
-"""Why some cells are not evidence: CTA's and DKLA's transmissions after k, and ratios."""
+"""Reasons why CTA's and DKLA's transmissions after k iterations, and ratios, are not evidence."""
 SHOWN = ("synthetic", "twitter")
 ABOVE_LAST = 1.05
-"""Target error of Figure 3's transmissions, as a multiple of the last error of the worse method, by replicate."""
+"""Target error of Figure 3's transmissions, as a multiple of the worse method's last error in each replicate."""
 # DKLA's final printed training error, to four digits
 PRINTED_OPTIMUM = {"energy": 21.47e-3, "toms_hardware": 9.90e-4}
-# Errors in Table 6 are rounded to one decimal, including integers, see differences.md; in Table 3 as printed.
+# Data sets of Table 6, whose errors, even integers, are rounded to one decimal; see differences.md.
 ONE_DECIMAL = ("energy", "airquality")
 
 
 def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
-    """Published cells with ours, one row for each setting of the switches that was run; or the bandwidths.
+    """Published cells with our answers, one answer for each setting that was run; or the bandwidths.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
     Returns
     -------
     list of Cell, or DataFrame
-        Spread and n: over replicates; for transmissions to reach an error, over those that reach it, and a curve agrees
-        only if all do. The cells of a method in a column of a table are the points of one curve.
+        Spread and n are over replicates. For transmissions until an error is reached, they are over replicates that
+        reach it, and a curve agrees only if all do. A method's cells in one column are the points of one curve.
     """
     if number == "bandwidth":
         return _bandwidths(runs)
@@ -62,7 +62,7 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
         cells.append(replace(cell, follows_from=EVERY_ITERATION if counted else "", curve=f"table {number}"))
     if number not in ("3", "6"):
         return answered(cells, partial(_after_iterations, found), readings_tried("coke"))
-    # The published transmissions of COKE as a share of those of DKLA
+    # Published transmissions of COKE as a share of those of DKLA
     of_dkla = {(cell.dataset, cell.setting): cell.number for cell in cells if cell.algorithm == "DKLA"}
     ratio = {"algorithm": RATIO, "metric": "ratio of transmissions", "follows_from": TWO_CELLS, "curve": ""}
     for cell in [cell for cell in cells if cell.algorithm == "COKE"]:
@@ -72,9 +72,9 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
 
 
 def _bandwidths(runs: list[FinishedRun]) -> pd.DataFrame:
-    """DKLA's error on held-out fifths of the training samples, and in how many replicates a bandwidth has the least.
+    """DKLA's error on held-out fifths of the training samples, and number of replicates in which it is the smallest.
 
-    No test sample is seen, so a replicate's choice may be judged on its test samples.
+    Test samples are not used, so each replicate's choice can be judged on them.
     """
     found = find("coke", runs, *BANDWIDTH)
     require_found(found, "table", BANDWIDTH[0])
@@ -94,7 +94,7 @@ def _bandwidths(runs: list[FinishedRun]) -> pd.DataFrame:
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
-    """Draw a figure of the paper, one panel per data set; CTA is only in Figure 2, as in the paper.
+    """Draw a figure of the paper, with one panel per data set; CTA is only in Figure 2, as in the paper.
 
     Returns
     -------
@@ -130,12 +130,12 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
 
 
 def _shown(number: str, runs: list[FinishedRun]) -> dict[tuple[str, str], FinishedRun]:
-    """Runs of a figure by data set and algorithm."""
+    """Runs for a figure, by data set and algorithm."""
     algorithms = {"1": ("COKE",), "2": ALGORITHMS, "3": ("DKLA", "COKE")}[number]
     found = [one for one in find("coke", runs, *EXPERIMENTS) if one.run.algorithm in algorithms]
     by_key = {
         (one.run.dataset, one.run.algorithm): one.run
-        for among in (AS_STATED, AS_PUBLISHED)  # the latter if it exists
+        for among in (AS_STATED, AS_PUBLISHED)  # the second replaces the first
         for one in found
         if one.variant == among
     }
@@ -158,7 +158,7 @@ def _claim(number: str, words: str) -> Callable[[list[FinishedRun]], str]:
 
 
 def _came_out(number: str, runs: dict[str, FinishedRun]) -> str:
-    """Result of a figure's runs on one data set, as mean over replicates."""
+    """Text on the result of a figure's runs on one data set, as means over replicates."""
     if number == "1":
         first, last = (_at(runs["COKE"], end)["functional_distance_worst"].mean() for end in ("min", "max"))
         return f"the worst agent's distance falls from {first:.2g} to {last:.2g}"
@@ -166,7 +166,7 @@ def _came_out(number: str, runs: dict[str, FinishedRun]) -> str:
     if number == "2" or len(runs) < 2:
         return "last errors " + ", ".join(f"{name} {error:.4g}" for name, error in errors.items())
     ends = [_at(run, "max").set_index("replicate")["train_mse"] for run in runs.values()]
-    error = ABOVE_LAST * pd.concat(ends, axis=1).max(axis=1)  # for each replicate, so both methods reach it in all
+    error = ABOVE_LAST * pd.concat(ends, axis=1).max(axis=1)  # by replicate, so both methods reach it in all
     sent = {name: float(_sent_until(run, error, False).mean()) for name, run in runs.items()}
     saved = 100 * (1 - sent["COKE"] / sent["DKLA"])
     return f"to {100 * (ABOVE_LAST - 1):.0f} % above its last error COKE sends {saved:.0f} % less than DKLA"
@@ -190,7 +190,7 @@ def _runs_of(found: list[Found], dataset: str, algorithm: str) -> list[Found]:
 
 
 def _after_iterations(found: list[Found], cell: Cell) -> list[Answer]:
-    """Errors, or transmissions, after the cell's number of iterations."""
+    """Errors or transmissions after the cell's number of iterations."""
     iteration = int(cell.setting.removeprefix("k="))
     answers = []
     for one in _runs_of(found, cell.dataset, cell.algorithm):
@@ -201,9 +201,9 @@ def _after_iterations(found: list[Found], cell: Cell) -> list[Answer]:
 
 
 def _until_error(found: list[Found], cell: Cell) -> list[Answer]:
-    """Transmissions until the printed training error is this small, over the replicates that reach it.
+    """Transmissions until the training error is printed as this number, over the replicates that reach it.
 
-    A replicate that does not reach it would need more than its total, which is in `Answer.values`.
+    For other replicates, `Answer.values` has the total, because they would need more.
     """
     dataset, algorithm = cell.dataset, cell.algorithm
     error = largest_printed_as(cell.setting.removeprefix("train_mse<="), dataset in ONE_DECIMAL)
@@ -216,7 +216,7 @@ def _until_error(found: list[Found], cell: Cell) -> list[Answer]:
             sent: Any = _sent_until(one.run, *limit)
             values = sent.fillna(one.run.summary.set_index("replicate")["transmissions"])
             if algorithm == RATIO:
-                # DKLA's run of the same reading, splits and graphs
+                # DKLA's run with the same reading, splits and graphs
                 same = [
                     other.run
                     for other in _runs_of(found, dataset, "DKLA")
@@ -233,16 +233,16 @@ def _until_error(found: list[Found], cell: Cell) -> list[Answer]:
 
 
 def largest_printed_as(words: str, one_decimal: bool) -> float:
-    """The upper end of the values that round to a printed error: 23.5e-3 is up to 23.55e-3, 12e-4 up to 12.5e-4."""
+    """The largest value that rounds to a printed error: 23.55e-3 for 23.5e-3, or 12.5e-4 for 12e-4."""
     digits, _, exponent = words.partition("e")
     half = rounding(digits)
     return (float(digits) + (min(half, 0.05) if one_decimal else half)) * 10.0 ** int(exponent)
 
 
 def _sent_until(run: FinishedRun, error: "float | pd.Series[float]", above_optimum: bool) -> "pd.Series[float]":
-    """Transmissions of each replicate until its training error, or that above its optimum, is at most `error`.
+    """Transmissions of each replicate until its training error, or its excess over the optimum, is at most `error`.
 
-    `error` may be one for all replicates, or one for each.
+    `error` is one number for all replicates, or one for each.
     """
     best = run.summary.set_index("replicate")["train_mse_at_optimum"] if above_optimum else 0.0
     rounds = run.rounds.set_index("replicate")

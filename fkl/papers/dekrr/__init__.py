@@ -16,9 +16,9 @@ SHOWN = ("airquality", "energy")
 
 
 def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
-    """Cells of the authors' stored results with ours.
+    """Cells of the authors' stored results with our answers.
 
-    Spread and n are over replicates, which draw different features for one split.
+    Spread and n are over replicates, which draw different features and share one split.
     """
     found = find("dekrr", runs)
     require_found(found, "table", "dekrr/airquality")
@@ -30,7 +30,7 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
-    """Draw errors over D, one panel per data set, with published ones as crosses.
+    """Draw errors over D, with one panel per data set and published errors as crosses.
 
     Returns
     -------
@@ -61,5 +61,5 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
 
 
 def _relative_error(run: FinishedRun) -> "pd.Series[float]":
-    """Squared error, relative to that of the test targets' mean."""
+    """Squared error divided by that of predicting the test targets' mean."""
     return 1 - run.summary["r2"]

@@ -31,7 +31,7 @@ CLAIMS = {
 
 
 def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
-    """Published training times with ours, or test errors.
+    """Published training times with our answers, or test errors.
 
     Spread and n are over replicates, each with its own split.
     """
@@ -43,7 +43,7 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
         return made
 
     def minutes(cell: Cell) -> list[Answer]:
-        """Minutes of a training, without and with the simulated time of the links."""
+        """Training time in minutes, with and without the simulated time of the links."""
         answers = []
         for system in (cell.algorithm + AS_STATED, cell.algorithm):
             if one := found.get((cell.dataset, system, SHARE)):

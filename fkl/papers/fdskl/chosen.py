@@ -1,4 +1,4 @@
-"""Finished runs by system, data set and number of samples."""
+"""Finished runs by data set, system and number of samples."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from fkl.runs.finished_runs import FinishedRun
 
 DATASETS = ("phishing", "a9a", "ijcnn1", "cod_rna", "w8a", "default_credit", "give_me_credit")
 AS_STATED = ", as stated"
-"""After the name of a system that runs as the paper's text says, and otherwise by a variant."""
+"""Suffix of a system that runs as the paper's text says, if without it the name means a variant."""
 SYSTEMS = (
     "FDSKL",
     "DSG",
@@ -21,16 +21,16 @@ SYSTEMS = (
     "Nystroem",
     "RFF ridge",
 )
-"""The paper's six systems, FDSKL as its text says, and three of ours."""
+"""The paper's six systems, FDSKL as the text says, and three systems of ours."""
 SHARE = 0.25
-"""Share of test rows. A larger share leaves fewer training rows."""
+"""Share of test rows in full runs; other runs have a larger share, and so fewer training rows."""
 
 Key = tuple[str, str, float]
 """Data set, system, share of test rows."""
 
 
 def answering(runs: Iterable[FinishedRun]) -> dict[Key, Found]:
-    """One run for each data set, system and share; of equal ones that with the most replicates, then the newest."""
+    """One run for each data set, system and share: the one with the most replicates, or the newest of several."""
     best: dict[Key, Found] = {}
     for one in find("fdskl", runs, *experiments("fdskl")):
         key = one.run.dataset, system(one), share(one)
@@ -40,7 +40,7 @@ def answering(runs: Iterable[FinishedRun]) -> dict[Key, Found]:
 
 
 def system(one: Found) -> str:
-    """One of `SYSTEMS`."""
+    """Name of a run's system, one of `SYSTEMS`."""
     return str(one.job.cell.get("system", one.run.algorithm))
 
 
@@ -50,5 +50,5 @@ def share(one: Found) -> float:
 
 
 def samples(run: FinishedRun) -> int:
-    """Training samples of a replicate."""
+    """Number of training samples in a replicate."""
     return int(run.summary["training_samples"].iloc[0])

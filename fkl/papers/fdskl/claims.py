@@ -1,4 +1,4 @@
-"""The paper's claims about Figures 3 to 6, which have no published values, and our results."""
+"""Texts below Figures 3 to 6, which have no published values: the paper's claims, and our results."""
 
 import math
 
@@ -35,7 +35,7 @@ def fastest(by_key: dict[Key, FinishedRun]) -> str:
 
 
 def _fewer_samples(by_key: dict[Key, FinishedRun]) -> str:
-    """A sentence about the data sets on which some systems learned from a part of the others' samples."""
+    """A sentence about data sets on which some systems had fewer training samples than others; may be empty."""
     systems, said = set(), []
     for dataset in dict.fromkeys(key[0] for key in by_key):
         sizes = {name: samples(run) for name, run in most_samples(dataset, by_key).items()}
@@ -43,11 +43,11 @@ def _fewer_samples(by_key: dict[Key, FinishedRun]) -> str:
         systems |= {*fewer}
         said += [f"{dataset} ({min(fewer.values()):,} of {max(sizes.values()):,})"] if fewer else []
     who = " and ".join(name for name in KERNEL_METHODS if name in systems)
-    return f" {who} learned from a part of the training samples of {', '.join(said)}." if said else ""
+    return f" {who} learned from only part of the training samples of {', '.join(said)}." if said else ""
 
 
 def _means(run: FinishedRun, links: bool) -> pd.DataFrame:
-    """Mean time and test error of a run's replicates, after each round, or at the end for a system with one model."""
+    """Mean time and test error over replicates, after each round, or at the end if a system makes only one model."""
     frame = run.rounds if run.provenance["rounds"] > 1 else run.summary.assign(round=1)
     seconds = training_seconds(frame, links)
     means: pd.DataFrame = frame.assign(seconds=seconds).groupby("round")[["seconds", "test_error"]].mean()
@@ -82,7 +82,7 @@ def growth(by_key: dict[Key, FinishedRun]) -> str:
             if system == "FDSKL" and runs and refusal(samples(runs[-1])) is not None:
                 refused.append(dataset)
         said += [f"{' and '.join(words)} ({dataset})"] if words else []
-    here = f"twice the samples take so many times the compute: {', '.join(said)}" if said else TOO_FEW
+    here = f"factors of compute time for twice the samples: {', '.join(said)}" if said else TOO_FEW
     here += f"; PP-SVMV refuses all of {', '.join(refused)}" if refused else ""
     paper = "FDSKL scales much better than PP-SVMV, which runs out of memory on a9a, cod-rna and w8a"
     return f"The paper: {paper}. Here: {here}."

@@ -1,4 +1,4 @@
-"""Test errors of all systems on all data sets, their traffic, and the systems that are level with LIBSVM."""
+"""Table of all systems' test errors on all data sets, with their traffic and a comparison with LIBSVM."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from fkl.runs.finished_runs import FinishedRun
 from fkl.statistics.intervals import student_interval
 
 LEVEL = 10.0
-"""Per cent of LIBSVM's error within which a system is called level with it."""
+"""Largest difference, in per cent of LIBSVM's error, of systems that are called level with LIBSVM."""
 NO_DIFFERENCE = {
     "above_libsvm_points": np.nan,
     "above_libsvm_percent": np.nan,
@@ -18,18 +18,18 @@ NO_DIFFERENCE = {
     "libsvm_samples": "",
     "statement": "",
 }
-"""Columns of a system without a comparison with LIBSVM, and of LIBSVM itself."""
+"""Values of the columns for LIBSVM itself, and for systems that are not compared with it."""
 
 
 def errors_table(by_key: dict[Key, FinishedRun]) -> pd.DataFrame:
-    """One row for each data set, system and number of training samples, with all samples and with LIBSVM's number.
+    """One row for each data set, system and number of training samples: all of them, or as many as LIBSVM had.
 
     Returns
     -------
     DataFrame
-        Differences are to LIBSVM on the same splits, in points and in per cent of its mean error, with the 95 %
-        interval of their mean by Student's t; if it ran on none of them, to its mean on the most samples, without an
-        interval. Scalars are those of one training; their ratio is to FDSKL's on equally many samples.
+        Differences from LIBSVM on the same splits are in points and in per cent of its mean error, with Student's 95 %
+        interval. If LIBSVM did not run on them, differences are from its mean on the most samples, without interval.
+        Scalars are those of one training, and their ratio is to FDSKL's with the same number of samples.
     """
     rows = []
     for dataset in DATASETS:
@@ -45,14 +45,14 @@ def errors_table(by_key: dict[Key, FinishedRun]) -> pd.DataFrame:
                 row = {"dataset": run.dataset, "system": name, "training_samples": samples(run), "n": len(errors)}
                 row |= {"test_error_percent": errors.mean(), "sd_points": errors.std(ddof=1), "scalars_sent": sent}
                 row |= {"scalars_to_fdskl": sent / beside if sent and beside is not None else np.nan}
-                # LIBSVM on the same splits, else on the most samples
+                # LIBSVM on the same splits, or else on the most samples
                 share = float(run.config["partition"]["test_share"])
                 reference = machines.get(share) or (machines[min(machines)] if machines else run)
                 rows.append(row | (NO_DIFFERENCE if reference is run else _difference(run, reference)))
             if name == "PP-SVMV" and (dataset, name, SHARE) not in mine:
                 full = [samples(run) for key, run in mine.items() if key[2] == SHARE]
                 words = refusal(max(full)) if full else None
-                if words is not None:  # a row for the size that PP-SVMV refuses
+                if words is not None:  # a row for a size that PP-SVMV refuses
                     row = {"dataset": dataset, "system": name, "training_samples": max(full), "n": 0}
                     row |= dict.fromkeys(
                         ("test_error_percent", "sd_points", "scalars_sent", "scalars_to_fdskl"), np.nan
@@ -71,7 +71,7 @@ def refusal(count: int) -> str | None:
 
 
 def statement(percent: float, low: float, high: float) -> str:
-    """Text about a mean difference in per cent of LIBSVM's error, and its interval."""
+    """Text for a mean difference in per cent of LIBSVM's error, and the ends of its interval."""
     if np.isnan(low):
         return f"{percent:+.0f} % of LIBSVM's error, no interval"
     if low >= -LEVEL and high <= LEVEL:
@@ -89,7 +89,7 @@ def _scalars_sent(run: FinishedRun) -> float:
 
 
 def _difference(run: FinishedRun, reference: FinishedRun) -> dict[str, object]:
-    """Columns that compare a run with LIBSVM's, paired by split if both ran on the same splits."""
+    """Columns that compare a run with LIBSVM's run, paired by split if both had the same splits."""
     mine, other = 100 * run.summary["test_error"], 100 * reference.summary["test_error"]
     paired = samples(run) == samples(reference) and run.config["seed"] == reference.config["seed"]
     count = min(len(mine), len(other))

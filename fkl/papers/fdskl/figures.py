@@ -1,4 +1,4 @@
-"""Figures 3 to 6."""
+"""Draw Figures 3 to 6."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -28,13 +28,13 @@ SCALED = ("phishing", "a9a", "cod_rna", "w8a")
 """Data sets of Figure 5."""
 WORKERS = (2, 4, 8, 16, 32, 64)
 MOST_SAMPLES = 1 << 17
-"""Upper end of the search for the smallest number of samples that PP-SVMV refuses."""
+"""Largest number of samples in the search for the smallest number that PP-SVMV refuses."""
 
 Drawn = tuple[Figure, int | str]
 
 
 def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
-    """Figure 3, all systems: for each data set against compute time, and next to it with the cost model's links."""
+    """Figure 3: errors of all systems over compute time, and over compute time plus the cost model's links."""
     shown = [name for name in DATASETS if any(key[0] == name for key in by_key)]
     require_found(shown, "figure", "fdskl/kernel")
     figure, panels = canvas(2 * len(shown), across=COLUMNS)
@@ -46,7 +46,7 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
             axes = panels[2 * column + row]
             for system, run in runs.items():
                 if run.provenance["rounds"] > 1:
-                    # Mean error after each round against the mean time until then
+                    # Mean error after each round, over the mean time until then
                     frame = run.rounds.assign(
                         seconds=training_seconds(run.rounds, links), percent=100 * run.rounds["test_error"]
                     )
@@ -54,7 +54,7 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
                     x, y = by_round.mean()["seconds"].to_numpy(), by_round.mean()["percent"].to_numpy()
                     low, high = (by_round.quantile(one)["percent"].to_numpy() for one in (LOW, HIGH))
                     curve(axes, x, y, (low, high), system, look_of(system))
-                else:  # a method with one model, at its end
+                else:  # a method that makes one model, at the end
                     seconds, percent = training_seconds(run.summary, links), 100 * run.summary["test_error"]
                     _plot_with_bars(axes, [seconds.mean()], [percent], look_of(system).marker, system, system)
             axes.set_xscale("log")
@@ -68,7 +68,7 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
 
 
 def sums(by_key: dict[Key, FinishedRun]) -> Drawn:
-    """Figure 4, from the runs' cost model for the matrix of their training samples."""
+    """Figure 4: time to sum the matrices of all training samples, by the runs' cost model."""
     full = {key[0]: run for key, run in by_key.items() if key[2] == SHARE}
     shown = [name for name in SUMMED if name in full]
     require_found(shown, "figure", "fdskl/kernel")
@@ -88,11 +88,11 @@ def sums(by_key: dict[Key, FinishedRun]) -> Drawn:
 
 
 def over_samples(by_key: dict[Key, FinishedRun]) -> Drawn:
-    """Figure 5: compute time, and with the cost model's time of the links."""
+    """Figure 5: training time over the number of samples, with and without the cost model's links."""
     systems = ("FDSKL", "PP-SVMV")
     found = {dataset for dataset, system, _ in by_key if system in systems}
     figure, panels = dataset_panels(SCALED, found, "fdskl/kernel")
-    # Fewest training samples that PP-SVMV refuses
+    # Smallest number of training samples that PP-SVMV refuses
     limit = bisect_left(range(MOST_SAMPLES), True, lo=1, key=lambda count: refusal(count) is not None)
     for dataset, axes in panels.items():
         for system, links in product(systems, (False, True)):
@@ -114,7 +114,7 @@ def over_samples(by_key: dict[Key, FinishedRun]) -> Drawn:
 
 
 def boxes(by_key: dict[Key, FinishedRun]) -> Drawn:
-    """Figure 6: quartiles, whiskers to the last value within 1.5 times their distance, and all values."""
+    """Figure 6: test errors as boxes, with whiskers of at most 1.5 times the quartiles' distance, and as points."""
     shown = [name for name in DATASETS if any(key[0] == name for key in by_key)]
     require_found(shown, "figure", "fdskl/kernel")
     figure, panels = canvas(len(shown), across=BOXES_ACROSS)
@@ -140,7 +140,7 @@ def boxes(by_key: dict[Key, FinishedRun]) -> Drawn:
         if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
             axes.set_ylabel("system: training samples")
     number = " to ".join(map(str, dict.fromkeys((min(splits), max(splits)))))
-    return figure, f"a point a split, {number} of them; quartiles, whiskers to 1.5 times their distance"
+    return figure, f"one point per split, {number} splits; quartiles, whiskers to 1.5 times their distance"
 
 
 def most_samples(dataset: str, by_key: dict[Key, FinishedRun]) -> dict[str, FinishedRun]:
@@ -154,7 +154,7 @@ def most_samples(dataset: str, by_key: dict[Key, FinishedRun]) -> dict[str, Fini
 
 
 def training_seconds(frame: pd.DataFrame, links: bool) -> "pd.Series[float]":
-    """Seconds of compute, optionally with those of the cost model's links."""
+    """Seconds of compute time, optionally plus the cost model's time of the links."""
     return frame["runtime_s"] + frame["communication_s"] if links else frame["runtime_s"]
 
 
@@ -180,7 +180,7 @@ def _sum_curve(axes: Axes, structure: str, workers: Sequence[int], seconds: list
 def _plot_with_bars(
     axes: Axes, x: Sequence[float], values: "Sequence[pd.Series[float]]", style: str, label: str, system: str
 ) -> None:
-    """Means, each with the quantiles of its splits."""
+    """Plot means, each with the quantiles over its splits."""
     means, ends = zip(*map(spread, values), strict=True)
     axes.plot(x, means, style, color=look_of(system).colour, label=label)
     axes.errorbar(x, means, np.hstack(ends), fmt="none", ecolor=look_of(system).colour, capsize=3)

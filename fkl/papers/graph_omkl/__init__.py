@@ -18,15 +18,15 @@ from fkl.runs.finished_runs import FinishedRun
 
 DATASETS = ("airfoil", "bias", "concrete", "naval")
 DRAWN = ("graph_omkl/as_published", "graph_omkl/exact", "graph_omkl/features")
-"""Experiments whose runs the figures show: the variant, if a method has one."""
-FIRST_ROUND = 10  # in figures over rounds: the mean of fewer rounds is noise and distorts the scale
+"""Experiments whose runs the figures show: the variant as published, if a method has one."""
+FIRST_ROUND = 10  # for figures over rounds: means of fewer rounds are noise that distorts the scale
 GRAPH_AIDED = ("OMKL-GF", "OMKL-SFG", "OMKL-SFG-R")
 OVER_ROUNDS = ("OMKR", "Raker", *GRAPH_AIDED)
 """Methods of Figure 5."""
 
 
 def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
-    """Published cells with ours, one row for each setting of the switches that was run.
+    """Published cells with our answers, one answer for each setting that was run.
 
     Spread and n are over replicates. Only runs on the authors' version of the data have a reading.
     """
@@ -50,13 +50,13 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
-    """Draw a figure of the paper, one panel per data set.
+    """Draw a figure of the paper, with one panel per data set.
 
     Returns
     -------
     figure : Figure
     replicates : int or str
-        Number of replicates in the curves; methods without random draws have one.
+        Number of replicates in the curves, which is one for methods without random draws.
     """
     if number in graphs.SHOWN:
         return graphs.figure(number, runs)
@@ -90,7 +90,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
 
 
 def _sublinear(runs: list[FinishedRun]) -> str:
-    """Regret of a round after half of the rounds and after all, over all runs in Figure 6."""
+    """Text on Figure 6: regret per round after half of the rounds and after all rounds, in all runs."""
     found = [one for one in find("graph_omkl", runs, *DRAWN) if one.run.algorithm in GRAPH_AIDED]
     runs = [*{one.key: one.run for one in found if one.key[2] == "M=10"}.values()]
     falls = 0
@@ -99,7 +99,7 @@ def _sublinear(runs: list[FinishedRun]) -> str:
         half = len(regret) // 2
         falls += regret.iloc[-1] / len(regret) < regret.iloc[half - 1] / half
     here = f"from half of the rounds to all of them regret / round falls in {falls} of {len(runs)} curves"
-    return f"The paper proves that regret grows slower than the rounds, and says nothing of these curves. Here: {here}."
+    return f"The paper proves that regret grows slower than the rounds, but claims nothing of the curves. Here: {here}."
 
 
 CLAIMS = {"1": lambda _: graphs.CLAIMS["1"], "2": lambda _: graphs.CLAIMS["2"], "6": _sublinear}
@@ -107,7 +107,7 @@ CLAIMS = {"1": lambda _: graphs.CLAIMS["1"], "2": lambda _: graphs.CLAIMS["2"], 
 
 
 def _draw_over_m(axes: Axes, dataset: str, runs: dict[tuple[str, str, str], FinishedRun], metric: str) -> None:
-    """Ours with a band, and published numbers as crosses."""
+    """Draw our numbers with a band over M, and published numbers as crosses."""
     column, unit = ("mse", 1e-3) if metric == "mse" else ("runtime_s", 1.0)
     for algorithm, number in zip(GRAPH_AIDED, ("3", "4", "5"), strict=True):
         ours = {int(of[2][2:]): run for of, run in runs.items() if of[:2] == (dataset, algorithm)}
@@ -116,5 +116,5 @@ def _draw_over_m(axes: Axes, dataset: str, runs: dict[tuple[str, str, str], Fini
         cells = [cell for cell in published("graph_omkl", number) if (cell.dataset, cell.metric) == (dataset, metric)]
         points = [(int(cell.setting[2:]), unit * cell.number) for cell in cells]
         crosses(axes, points, algorithm, look_of(algorithm))
-    axes.set_xlabel("M, kernels a node is joined to")
+    axes.set_xlabel("M, kernels to which a node is connected")
     axes.set_xticks(sorted({m for line in axes.lines for m in np.asarray(line.get_xdata()).tolist()}))

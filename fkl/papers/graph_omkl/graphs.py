@@ -1,4 +1,4 @@
-"""Figures 1 and 2: the feedback graphs of finished runs, which are played again as far as that takes."""
+"""Figures 1 and 2: the feedback graphs of finished runs, which are repeated as far as the graphs require."""
 
 from dataclasses import replace
 from itertools import groupby
@@ -19,16 +19,16 @@ from fkl.runs.prepare import prepare, to_play_again
 SHOWN = {"1": "OMKL-GF", "2": "OMKL-SFG"}
 """Method of each figure."""
 SETTING = "M=10"
-NOTE = "graphs of the first replicate, played again; kernels of a family from narrow to wide"
+NOTE = "graphs of the first replicate, from a repeated run; kernels of a family from narrow to wide"
 CLAIMS = {
-    "1": "The paper draws an example. Here: graphs with which rounds are played; the last one stays until the end.",
+    "1": "The paper draws an example. Here: graphs that runs use; the last one is used until the end.",
     "2": "The paper: of five Gaussian kernels with bandwidths 0.01 to 100, node 2 points to 1, 2, 3. Here: as \
 described by Algorithm 4 it points to 1, 2, 5 in any dimension; in the degenerate graph, as published, to 1, 2, 3.",
 }
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, str]:
-    """Draw Figure 1, bipartite graphs of OMKL-GF on one data set, or 2, all graphs of OMKL-SFG."""
+    """Draw Figure 1, bipartite graphs of OMKL-GF on one data set, or Figure 2, all graphs of OMKL-SFG."""
     found = find("graph_omkl", runs, "graph_omkl/as_stated", "graph_omkl/as_published")
     found = [one for one in found if one.key[1:] == (SHOWN[number], SETTING)]
     require_found(found, "figure", "graph_omkl/as_stated")
@@ -36,7 +36,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, str]:
 
 
 def bipartite_graph(experiment: Experiment, t: int) -> Array:
-    """Graph A (J, N) of Algorithm 2 with which round t, from 1, is played."""
+    """Graph A (J, N) of Algorithm 2 in round t, counted from 1."""
     world, _ = make_world(experiment, (0,))
     method: Any = experiment.algorithm
     drawn: Array = method.play(world, method.init(world), slice(0, t)).A[0]
@@ -44,7 +44,7 @@ def bipartite_graph(experiment: Experiment, t: int) -> Array:
 
 
 def _bipartite(found: list[Found]) -> Figure:
-    """The graph of the first round, and for each reading that of the last round with a draw."""
+    """Draw the graph of the first round, and for each reading the graph of the last round that draws one."""
     dataset = found[0].key[0]
     last = [(one, int(one.run.config["algo"]["exploring"])) for one in found if one.key[0] == dataset]
     figure, panels = canvas(1 + len(last))
@@ -67,7 +67,7 @@ def _bipartite(found: list[Found]) -> Figure:
 
 
 def _similarity(found: list[Found]) -> Figure:
-    """A dot for each edge, and a panel for each graph, with the data sets that have it."""
+    """Draw a dot for each edge, with a panel for each graph, whose title has the data sets with this graph."""
     shown: dict[bytes, tuple[Experiment, Any, str, list[str]]] = {}
     for one in found:
         experiment = _experiment(one)
@@ -93,7 +93,7 @@ def _experiment(one: Found) -> Experiment:
 
 
 def _number_kernels(axes: Axes, experiment: Experiment) -> list[int]:
-    """Ticks where a family of kernels begins, and at the last kernel."""
+    """Put ticks at the first kernel of each family and at the last kernel; return their positions."""
     ticks, words = [1], []
     for family, those in groupby(experiment.dictionary.families):
         ticks.append(ticks[-1] + len([*those]))

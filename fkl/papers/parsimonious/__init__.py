@@ -23,7 +23,7 @@ FEDERATED, CENTRALIZED = "PF", "PC"
 MACHINES = ("SVM", "Cascade SVM")
 LEARNERS = {FEDERATED: "federated", CENTRALIZED: "centralized"}
 PAIRED = tuple(f"parsimonious/{name}" for name in ("agents", "communication", "samples", "sparsity"))
-"""Experiments of both learners, with the paper's problem."""
+"""Experiments that run both learners on the paper's problem."""
 TITLES = {
     "ellipses": "simulated ellipses, 9 agents",
     "wisdm_walk_jog": "walking and jogging",
@@ -34,19 +34,19 @@ PUBLISHED_PARTICIPANTS = 51
 OVER_SIZE = {"ellipses": 25.0, "wisdm_walk_jog": 100.0, "wisdm_write_type": 150.0}
 """gamma of Figures 2, 3 and 4."""
 OVER_GAMMA = 10
-"""Participants of Figures 5 and 6."""
+"""Number of participants in Figures 5 and 6."""
 PLACES = 8
-"""Places along each axis of the simulated space at which functions are compared."""
+"""Number of points along each axis of the simulated space at which functions are compared."""
 
 
 class Setting(NamedTuple):
-    """Settings that both learners of a comparison share.
+    """Settings that both compared learners share.
 
     Attributes
     ----------
     dataset : str
     size : int
-        Samples of the simulated set, participants of WISDM.
+        Number of samples of the simulated set, or of participants of WISDM.
     gamma : float
     steps : int
     """
@@ -62,7 +62,7 @@ Pair = dict[str, Found]
 
 
 def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
-    """Published numbers with ours, or a comparison of both learners.
+    """Published numbers with our answers, or a comparison of both learners.
 
     Spread and n are over replicates, each with its own split.
     """
@@ -84,7 +84,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     -------
     figure : Figure
     replicates : int or str
-        Number of replicates in the mean and the band, or a description of the figure.
+        Number of replicates in means and bands, or a description of the figure.
     """
     if number == "1":
         return _space(), "the paper's classes, without noise"
@@ -113,7 +113,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
         for axes in panels:
             axes.set_xlabel("sparsity parameter γ")
             axes.margins(y=0.1)
-        if 0.0 in curve:  # the paper prints a share of the samples sent to the centralized learner
+        if 0.0 in curve:  # the paper prints a share of the samples that the centralized learner gets
             everything = curve[0.0][CENTRALIZED].run.summary["sent_samples"].mean()
             costs = [cell.number for cell in _printed(dataset, "communication_cost_vs_centralized")]
             costs += [100 - cell.number for cell in _printed(dataset, "communication_reduction_vs_centralized")]
@@ -132,13 +132,13 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
                 look = look_of(learners[cell.algorithm])
                 crosses(axes, [(PUBLISHED_PARTICIPANTS, cell.number)], cell.algorithm, look)
             axes.set_xticks([*sorted(curve), *[PUBLISHED_PARTICIPANTS] * bool(printed)])
-        axes.set_xlabel("training samples of all agents" if dataset == "ellipses" else "participants, an agent each")
+        axes.set_xlabel("training samples of all agents" if dataset == "ellipses" else "participants, each is an agent")
         axes.set_title(f"{title}\nγ = {OVER_SIZE[dataset]:g}", fontsize="medium")
     return figure, spread_over(one.run.replicates for pair in pairs.values() for one in pair.values())
 
 
 def _compared_functions(runs: Iterable[FinishedRun]) -> dict[float, Pair]:
-    """Both learners by the number of simulated samples, where their models were saved."""
+    """Runs of both learners with saved models, by the number of simulated samples."""
     found = {
         float(setting.size): pair
         for setting, pair in _pairs(runs).items()
@@ -151,7 +151,7 @@ def _compared_functions(runs: Iterable[FinishedRun]) -> dict[float, Pair]:
 
 
 def _apart(pair: Pair) -> pd.DataFrame:
-    """|f_F - f_C| / |f_C| over the simulated space, and the same of alpha over the nodes, for each replicate."""
+    """|f_F - f_C| / |f_C| over the simulated space, and the same distance of alpha over all nodes, by replicate."""
     low, high = Ellipses().subspaces()
     axes = np.linspace(low.min(axis=0), high.max(axis=0), PLACES).T
     places = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -160,15 +160,15 @@ def _apart(pair: Pair) -> pd.DataFrame:
         functions: list[Any] = [one.function for one in learned]
         f = np.stack([one.sums(places)[0] for one in functions])
         nodes, at = np.unique(np.concatenate([one.points @ (1, 1j) for one in functions]), return_inverse=True)
-        alpha = np.zeros((2, len(nodes), functions[0].coefficients.shape[1]))  # times a weight, equal for all nodes
+        alpha = np.zeros((2, len(nodes), functions[0].coefficients.shape[1]))  # times a weight that all nodes share
         for values, one, here in zip(alpha, functions, np.split(at, [len(functions[0].points)]), strict=True):
-            np.add.at(values, here, one.coefficients[0].T)  # a centre occurs once for each width
+            np.add.at(values, here, one.coefficients[0].T)  # a centre occurs once per width
         shares.append([np.linalg.norm(two[0] - two[1]) / np.linalg.norm(two[1]) for two in (f, alpha)])
     return pd.DataFrame(shares, columns=["f", "α"])
 
 
 def _apart_over_size(runs: Iterable[FinishedRun]) -> tuple[Figure, int | str]:
-    """The curves of Theorem 2, by which alpha_F - alpha_C goes to 0 as the samples grow."""
+    """Draw curves for Theorem 2, by which alpha_F - alpha_C goes to 0 as the number of samples grows."""
     apart = {size: _apart(pair) for size, pair in _compared_functions(runs).items()}
     figure, panels = canvas(2)
     for axes, name in zip(panels, ("f", "α"), strict=True):
@@ -182,17 +182,17 @@ def _apart_over_size(runs: Iterable[FinishedRun]) -> tuple[Figure, int | str]:
 
 
 def _further(runs: list[FinishedRun]) -> str:
-    """Text below the curves of Theorem 2: both ends."""
+    """Text below the curves for Theorem 2, on both ends of the curves."""
     pairs = _compared_functions(runs)
     ends = []
     for size in dict.fromkeys((min(pairs), max(pairs))):
         f, alpha = 100 * _apart(pairs[size]).mean()
         ends.append(f"f differs by {f:.0f} % and alpha by {alpha:.0f} % with {size:g} samples")
-    return f"The paper: alpha of both learners becomes equal as the samples grow. Here: {'; '.join(ends)}."
+    return f"The paper: alpha of both learners becomes equal with more samples. Here: {'; '.join(ends)}."
 
 
 def _behind(number: str, words: str) -> Callable[[list[FinishedRun]], str]:
-    """Text below a figure of accuracies: those of both learners at both ends of the curve."""
+    """Text below a figure of accuracies, on both learners at both ends of the curves."""
 
     def claim(runs: list[FinishedRun]) -> str:
         dataset = {"2": "ellipses"}.get(number, "wisdm_write_type")
@@ -228,7 +228,7 @@ def _on_curve(setting: Setting, over_gamma: bool) -> bool:
 
 
 def _pairs(runs: Iterable[FinishedRun]) -> dict[Setting, Pair]:
-    """Both learners' runs of each setting with both on the same splits, sorted."""
+    """Runs of both learners on the same splits, by setting and sorted."""
     by_setting: dict[Setting, Pair] = {}
     for one in find("parsimonious", runs, *PAIRED):
         dataset, algo, name = one.run.config["dataset"], one.run.config["algo"], _data(one)
@@ -247,12 +247,12 @@ def _same_splits(one: FinishedRun, other: FinishedRun) -> bool:
 
 
 def _data(one: Found) -> str:
-    """Name of the data set, or of the activities to classify."""
+    """Name of the data set, or of the activities that are classified."""
     return str(one.job.cell["data"])
 
 
 def _compared(setting: Setting, pair: Pair) -> dict[str, object]:
-    """Both learners on the same splits: means, and the mean difference with its 95 % interval (paired, Student's t)."""
+    """Means of both learners on the same splits, and their mean paired difference with Student's 95 % interval."""
     federated, centralized = pair[FEDERATED].run.summary, pair[CENTRALIZED].run.summary
     accuracy = {name: 100 * _accuracy(one.run) for name, one in pair.items()}
     difference = accuracy[FEDERATED] - accuracy[CENTRALIZED]
@@ -279,7 +279,7 @@ def _compared(setting: Setting, pair: Pair) -> dict[str, object]:
 
 
 def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
-    """Our answer with ten participants, or with all available ones if the paper has all 51."""
+    """Our answers, with ten participants, or with all available ones if the paper has all 51."""
     mine = {setting: pair for setting, pair in pairs.items() if setting.dataset == cell.dataset}
     if cell.metric == "accuracy":
         curve = {setting.size: pair for setting, pair in mine.items() if _on_curve(setting, over_gamma=False)}
@@ -288,7 +288,7 @@ def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
         most = max(curve)
         learner = {words: name for name, words in LEARNERS.items()}[cell.algorithm]
         one = curve[most][learner]
-        # Answer with other, and fewer, participants than in the paper: shown, but not evidence.
+        # The participants are other and fewer than in the paper, so the answer is shown but not evidence.
         words = f"{most} participants available; {one.switch}"
         return [replace(one.answer(100 * _accuracy(one.run)), switch=words, reading="")]
     found = {setting: pair for setting, pair in mine.items() if (setting.size, setting.gamma) == (OVER_GAMMA, 0)}
@@ -301,12 +301,12 @@ def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
 
 
 def _machines(runs: list[FinishedRun], pairs: dict[Setting, Pair]) -> pd.DataFrame:
-    """Accuracy and samples sent of all four, on WISDM with the same participants; n replicates, each with a split."""
+    """Accuracy and sent samples of all four methods on WISDM; each of n replicates has its own split."""
     machines = find("parsimonious", runs, "parsimonious/machines")
     rows = []
     for one in machines:
         sent, participants = one.run.summary["sent_samples"], one.run.config["dataset"]["participants"]
-        # Total number of samples, from the pooled machine on the same splits; NaN if it was not run
+        # Total number of samples, from the pooled machine's run on the same splits; NaN without such a run
         pooled = [
             other.run for other in machines if other.run.algorithm == MACHINES[0] and _same_splits(one.run, other.run)
         ]
@@ -339,7 +339,7 @@ def _accuracy(run: FinishedRun) -> "pd.Series[float]":
 
 
 def _sent_percent(pair: Pair) -> "pd.Series[float]":
-    """Samples sent by the federated learner's agents, in per cent of the centralized learner's, for each replicate."""
+    """Samples that the federated learner's agents send, in per cent of the centralized learner's, by replicate."""
     return 100 * pair[FEDERATED].run.summary["sent_samples"] / pair[CENTRALIZED].run.summary["sent_samples"]
 
 
@@ -348,17 +348,17 @@ def _printed(dataset: str, metric: str) -> list[Cell]:
 
 
 def _space() -> Figure:
-    """The classes, and the subspaces of the nine agents."""
+    """Draw the classes, and the subspaces of the nine agents."""
     figure, (axes,) = canvas(1)
     data = Ellipses()
     low, high = data.subspaces()
     side = np.stack(np.meshgrid(*np.linspace(low.min(axis=0), high.max(axis=0), 400).T, indexing="ij"), axis=-1)
     inside = labels(side.reshape(-1, 2)).reshape(side.shape[:2]) > 0
     axes.contour(side[..., 0], side[..., 1], inside, levels=[0.5], colors=[colour_of(6)])
-    axes.plot([], [], color=colour_of(6), label="border of class 1, which is inside")
+    axes.plot([], [], color=colour_of(6), label="border of class 1, which lies inside")
     for number, (corner, opposite) in enumerate(zip(low, high, strict=True)):
         x, y = [corner[0], opposite[0], opposite[0], corner[0]], [corner[1], corner[1], opposite[1], opposite[1]]
-        label = "an agent's subspace; where it is darker it belongs to several" if number == 0 else None
+        label = "an agent's subspace; darker parts belong to several agents" if number == 0 else None
         axes.fill(x, y, color=colour_of(number), alpha=0.3, linewidth=0, label=label)
     axes.set_xlabel("x₁")
     axes.set_ylabel("x₂")

@@ -19,22 +19,22 @@ FIGURE = {
     "1": ("pof_mkl/table1", "pof_mkl/table1_as_published"),
     "2": ("pof_mkl/figure2", "pof_mkl/figure2_as_published"),
 }
-"""Their experiments."""
+"""Experiments of tables and figures."""
 READINGS = (AS_STATED, AS_PUBLISHED)
-"""Those that the figures show, side by side."""
+"""Readings that the figures show side by side."""
 ROUNDS = 500
 CURVES = (("vM-KOFL", "M=51;D=9"), ("POF-MKL", "M=1;D=100"), ("POF-MKL", "M=25;D=20"), ("POF-MKL", "M=51;D=9"))
 """Algorithms and settings of Figure 1; Figure 2 shows the middle two."""
 PRINTED_XI = 1.0
-"""Exploration rate of the tables."""
+"""Exploration rate in the tables."""
 DATASETS = ("naval", "uji", "air", "wec")
 
 
 def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
-    """Published cells with ours, one row for each setting of the switches that was run.
+    """Published cells with our answers, one answer for each setting that was run.
 
-    Spread and n are over replicates in tables 1 and 2, over clients in table 3. Tables 2 and 3 also show the published
-    spread. In table 2 it is next to MSE / sqrt(T), which the paper prints as its spread.
+    Spread and n are over replicates in tables 1 and 2, and over clients in table 3. Tables 2 and 3 also have the
+    published spread. Table 2 also has MSE / sqrt(T), which the paper prints as the spread.
     """
     found = find("pof_mkl", runs, *TABLE)
     require_found(found, "table", "pof_mkl/table1")
@@ -60,7 +60,7 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
         return sorted(ours, key=lambda answer: (order.index(answer.reading), answer.switch))
 
     cells = published("pof_mkl", "3" if number == "3" else "1")
-    if number == "2":  # the paper also prints table 2's means in table 1; those with a spread are table 2
+    if number == "2":  # table 2 repeats means of table 1, with a spread
         cells = [replace(cell, table="2", follows_from="Table 1") for cell in cells if not np.isnan(cell.spread)]
     if number == "3":  # its spread is over clients
         cells = [replace(cell, sd=np.nan) for cell in cells]
@@ -68,7 +68,7 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
-    """Draw a figure of the paper, one panel per data set and reading.
+    """Draw a figure of the paper, with one panel per data set and reading.
 
     Returns
     -------
@@ -116,13 +116,13 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
 
 
 def _printed_regret(dataset: str, algorithm: str, setting: str) -> list[float]:
-    """Table 3's regret after all rounds."""
+    """Regret after all rounds, from the paper's Table 3."""
     cells = published("pof_mkl", "3")
     return [cell.number for cell in cells if cell.key[:3] == (dataset, algorithm, setting)]
 
 
 def _over_clients(found: Found, column: str) -> Answer:
-    """The mean and spread over clients, as in the paper; the values are those of the replicates."""
+    """Mean and spread over clients, as in the paper, but with the values of the replicates."""
     clients = found.run.clients
     answer = found.answer(clients.groupby("client")[column].mean(), found.run.replicates)
     return replace(answer, values=tuple(map(float, clients.groupby("replicate")[column].mean())))

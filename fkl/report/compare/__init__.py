@@ -1,4 +1,4 @@
-"""Comparison of finished runs: one table of all, means with intervals, tests, ranks and figures."""
+"""Comparison of finished runs: a table of all runs, means with intervals, tests, ranks and figures."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -32,14 +32,14 @@ MOST_ROWS = 30
 
 @dataclass(repr=False)
 class Comparison:
-    """Runs, compared by one metric. A notebook shows the table and the conclusions.
+    """A comparison of runs by one metric. A notebook shows the table and the conclusions.
 
     Parameters
     ----------
     cells : Cells
         The runs by method and data set.
     metric : str
-        A column of their summaries.
+        A column of the runs' summaries.
     notes : list of str
         Notes for the reader, in sentences.
     """
@@ -76,12 +76,12 @@ class Comparison:
 
     @property
     def tests(self) -> pd.DataFrame:
-        """Every two methods on each data set, see `fkl.statistics.verdicts.as_table`."""
+        """Verdicts on every two methods on each data set, see `fkl.statistics.verdicts.as_table`."""
         return as_table(self._compared[0])
 
     @property
     def ranks(self) -> pd.DataFrame:
-        """Ranks by data set and method, the best on average first; empty if there is nothing to rank."""
+        """Ranks by data set and method, the best on average first; empty if nothing can be ranked."""
         return self._ranked[0]
 
     @cached_property
@@ -103,23 +103,23 @@ class Comparison:
 
     @property
     def verdicts(self) -> list[str]:
-        """For each data set, a sentence about its best method, those not distinguished from it, and those it beats."""
+        """For each data set, a sentence about its best method, the methods that this beats, and the undecided ones."""
         return [f"On {name}, {about_best(some)}." for name, some in self._compared[0].items()]
 
     @property
     def about_verdicts(self) -> str:
-        """A sentence on how the verdicts were reached: the test, its replicates, and what these vary."""
+        """A sentence on how the verdicts were reached: the test, its replicates, and how these differ."""
         of = f"Student's t of log ratios over {self.pivot.over}"
         one = [name for name, unit in self.pivot.units.items() if unit.one_split]
         where = f" ({', '.join(one)})" * (len(one) < len(self.pivot.units))
-        of += f" of one split, so of the random features alone{where}" * bool(one)
+        of += f" of one split, so over the random features only{where}" * bool(one)
         ranks = any(verdict.difference.failed for some in self._compared[0].values() for verdict in some)
-        return f"{of}{', by signed ranks where a run diverged' * ranks}; {ADJUSTED}"
+        return f"{of}{', by signed ranks if a run diverged' * ranks}; {ADJUSTED}"
 
     def course(self, cell: Cell) -> pd.DataFrame:
-        """Metric over rounds and costs for the units of a cell: one curve per seed or replicate, one below the other.
+        """Metric over rounds and costs for the units of a cell: the rows of one curve per seed or replicate.
 
-        Diverged ones are omitted. Columns as in `fkl.report.compare.courses.course`.
+        Diverged runs are omitted. Columns are those of `fkl.report.compare.courses.course`.
         """
         if cell not in self._courses:
             curves = [course(run, self.metric) for run in self.cells.finished(cell)]
@@ -134,14 +134,14 @@ class Comparison:
         return "\n".join([repr(self.pivot), *self.conclusions])
 
     def figures(self, dark: bool = False, style: str = "screen") -> Pictures:
-        """Draw everything: figures by name, each with its PNG and PDF by suffix; a notebook shows all.
+        """Draw all figures, by name, each with its PNG and PDF by suffix; a notebook shows them.
 
         Parameters
         ----------
         dark : bool
-            On a dark background, as for slides.
+            Whether the background is dark, for example for slides.
         style : {"screen", "paper", "column"}
-            For a paper: in its width, 8 pt, each with its caption in a .txt file.
+            The last two are for a paper: its width, 8-point letters, and each caption in a .txt file.
         """
         from fkl.report.compare.figures import draw
 
@@ -183,7 +183,7 @@ class Comparison:
         files += self.pivot.sheet(conclusions=self.conclusions).write(folder / "pivot")
         about = "\n\n".join(self.remarks)
         if len(self.tests):
-            caption = f"By how much the error of a is above that of b. {self.about_verdicts}."
+            caption = f"Percentage by which the error of a is above that of b. {self.about_verdicts}."
             files += Sheet.from_frame(self.tests, caption, about).write(folder / "tests")
         if len(self.ranks):
             ranked = self.ranks.T.assign(average=self.ranks.mean()).rename_axis("method").reset_index()
@@ -201,8 +201,8 @@ def compare(
 ) -> Comparison:
     """Compare finished runs.
 
-    Checksums of the read files are compared: configuration, summary and rounds. Runs of one cell have one code, the
-    newest run's; others are named and omitted.
+    Checksums of the files that are read (configuration, summary and rounds) are verified. Runs of a cell must have the
+    code of its newest run; others are omitted with a warning.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def rounds(runs: str | PathLike[str] | Iterable[str | PathLike[str]] = ()) -> pd
 
 
 def _chosen(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> Collected:
-    """The runs; warns of those that are omitted."""
+    """Read the chosen runs, and warn about those that are omitted."""
     with showing(warning_lines=False):
         found = choose([runs] if isinstance(runs, str | PathLike) else runs)
         found.warn()
@@ -271,23 +271,23 @@ def compare_runs(found: Collected, metric: str | None = None, by: Sequence[str] 
     """Compare runs that are already read; parameters and errors as for `compare`."""
     runs = found.runs
     if not runs:
-        raise FklError(f"compare: no finished run is among them; {len(found.lost)} diverged; lower the step size")
-    notes = [f"{found.older} older runs have the configuration of a newer one, which counts."] if found.older else []
+        raise FklError(f"compare: none of these runs is finished; {len(found.lost)} diverged; lower the step size")
+    notes = [f"{found.older} older runs are omitted: newer runs have their configuration."] if found.older else []
     if metric is None:
         named = [main_metric(run.summary) for run in runs]
         metric = max(dict.fromkeys(named), key=named.count)
     require_metric(metric, {str(name) for run in runs for name in run.summary})
     having = [run for run in runs if metric in run.summary and run.summary[metric].notna().all()]
     if not having:
-        raise FklError(f"metric={metric}: no run has a value of it in every replicate")
+        raise FklError(f"metric={metric}: no run has a value of this metric in every replicate")
     notes += _left_out([run for run in runs if not any(run is one for one in having)], metric)
-    elsewhere = {run.dataset for run in runs} - {run.dataset for run in having}  # they have another main metric
+    elsewhere = {run.dataset for run in runs} - {run.dataset for run in having}  # these have another main metric
     lost = [run for run in found.lost if run.dataset not in elsewhere]
     return Comparison(arrange([*lost, *having], by), metric, notes)
 
 
 def _left_out(runs: Sequence[FinishedRun], metric: str) -> list[str]:
-    """A note for each kind of error, on runs that have no values of the metric."""
+    """A note for each main error of runs that have no values of the metric."""
     methods: dict[str, list[str]] = {}
     for run in runs:
         methods.setdefault(main_metric(run.summary), []).append(run.algorithm)
@@ -325,7 +325,7 @@ def command(
     style : {"screen", "paper", "column"}
         Style of figures.
     rounds : str or Path, optional
-        File for the rounds of all runs, see the function of this name.
+        File for the rounds of all runs, see the function `rounds`.
     """
     found = choose(where)
     found.warn()
@@ -337,6 +337,6 @@ def command(
     if format == "table":
         say(
             "",
-            f"{plural(len(made.cells.every), 'run')} compared, all with the checksums they ended with",
+            f"{plural(len(made.cells.every), 'run')} compared, all with unchanged checksums",
             f"  files  {out} ({len(files)})",
         )

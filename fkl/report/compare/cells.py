@@ -1,4 +1,4 @@
-"""Runs as cells of one table: a method with its own settings, on the data of its column."""
+"""Runs as cells of one table: a row is a method with its settings, a column is a data set."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ OF_A_PAIR = ("seed", "replicates")
 
 
 class Cell(NamedTuple):
-    """Position of a run in the table."""
+    """A cell's position in the table."""
 
     method: str
     dataset: str
@@ -64,7 +64,7 @@ class Cells:
         return [run for runs in self.runs.values() for run in runs]
 
     def finished(self, cell: Cell) -> list[FinishedRun]:
-        """The runs of a cell with tables."""
+        """The finished runs of a cell, which have tables."""
         return [run for run in self.runs.get(cell, []) if isinstance(run, FinishedRun)]
 
     def values(self, metric: str, worst: float) -> dict[Cell, "pd.Series[float]"]:
@@ -74,8 +74,8 @@ class Cells:
     def baselines(self, metric: str) -> tuple[dict[Cell, "pd.Series[float]"], list[str]]:
         """Errors of baselines without learning, by name and data set, indexed by `PAIR`.
 
-        Runs on one data set have the same baselines, unless clients are absent in some of them. Then there is no
-        baseline, and a note.
+        Runs on the same data set have the same baselines, unless clients are absent in some of them. Then the data set
+        has a note instead of baselines.
         """
         found: dict[Cell, pd.Series[float]] = {}
         notes = {}
@@ -100,7 +100,7 @@ class Cells:
         Parameters
         ----------
         shared : dict of str to Index
-            Seeds and replicates that all methods on a data set have; None if there are none.
+            Seeds and replicates that all methods on a data set share; None if they share none.
 
         Returns
         -------
@@ -137,7 +137,7 @@ class Cells:
         return pd.concat(tables, ignore_index=True)
 
     def _named(self, cell: Cell, run: EndedRun) -> dict[str, Any]:
-        """Columns that distinguish a run from others."""
+        """Columns that distinguish a run from the others."""
         config = flat(run.config)
         named = {"run": run.folder.name, **cell._asdict(), "algorithm": run.algorithm}
         values = {key: config.get(key) for key in self.keys}
@@ -154,9 +154,9 @@ def arrange(runs: Iterable[EndedRun], by: Sequence[str] = ()) -> Cells:
     Parameters
     ----------
     runs : iterable of EndedRun
-        Oldest first; among equal runs the one with the most replicates counts, and then the newest.
+        Oldest first; among equal runs, the run with the most replicates counts, and among these the newest.
     by : sequence of str
-        Keys whose values form columns, as data do, instead of rows.
+        Keys whose values form columns, like data sets, instead of rows.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def _rows(
 ) -> tuple[list[str], list[str]]:
     """Label of each run's method, and all keys that differ; a difference only between data sets becomes a note.
 
-    `own` has the user's settings of each run that are not in all runs.
+    `own` has those of the user's settings of each run that not all runs have.
     """
     groups: dict[str, dict[str, list[Flat]]] = {}
     handed: dict[str, list[str]] = {}
@@ -220,7 +220,7 @@ def _rows(
             for column, some in on_data.items():
                 alike.setdefault(key_values(some[0], tuned), []).append(column)
             values = "; ".join(f"{words} on {' and '.join(several)}" for words, several in alike.items())
-            notes.append(f"{name} is not set alike on all data: {values}.")
+            notes.append(f"{name} has different settings on different data: {values}.")
         said = {key.partition(".")[0] for key in everywhere}
         alone = [key for key in dict.fromkeys(handed[name]) if key not in everywhere and key not in said]
         keys[name] += alone
@@ -242,7 +242,7 @@ def _only(config: Flat, data: bool, by: Sequence[str]) -> Flat:
 
 
 def _label(name: str, config: Flat, keys: Sequence[str]) -> str:
-    """``POF-MKL (eta=1 M=5)``, without commas: names stand in lists with commas."""
+    """A label such as ``POF-MKL (eta=1 M=5)``, without commas, because lists of labels have commas."""
     words = key_values(config, keys)
     return f"{name} ({words})" if words else name
 

@@ -18,10 +18,10 @@ from fkl.runs.finished_runs import CONFIG_FILE, Collected, DivergedRun, EndedRun
 from fkl.runs.folder import LAST_FILE
 
 VERIFIED = (CONFIG_FILE, "summary.csv", "rounds.csv")
-"""Files whose checksums are compared: those that a comparison reads."""
+"""Files whose checksums are verified: those that a comparison reads."""
 JOBS = "jobs.csv"
 NAMED = ("algo", "dataset")
-"""Groups whose choices are named by users, as in `algo=pof_mkl`."""
+"""Groups whose choices users name, as in `algo=pof_mkl`."""
 GLOB = re.compile(r"[*?\[]")
 MOST_TOLD = 12
 
@@ -32,13 +32,13 @@ def choose(where: Iterable[str | PathLike[str]]) -> Collected:
     Parameters
     ----------
     where : iterable of str or Path
-        Folders of runs, of sweeps, or with both, such as outputs; globs of these; and ``KEY=VALUE,VALUE``; a run must
-        match all of these. Folders and globs add up; the default is the folder outputs.
+        Folders of runs, of sweeps, or with both, such as outputs; globs for these; and ``KEY=VALUE,VALUE``. The runs of
+        all folders and globs are read (by default those of outputs), and must match every ``KEY=VALUE,VALUE``.
 
     Raises
     ------
     fkl.basics.errors.FklError
-        Names the word without a match.
+        The message names the word without a match.
     """
     words = [fspath(word) for word in where]
     filters = [word for word in words if _is_filter(word)]
@@ -65,18 +65,18 @@ def _is_filter(word: str) -> bool:
 
 
 def _folders(place: str) -> list[Path]:
-    """Folders of runs at a path, or at each path that a glob finds."""
+    """Folders of runs at a path, or at every path that a glob matches."""
     if not GLOB.search(place) or Path(place).exists():
         return _of_one(Path(place))
     path = Path(place)
     root = Path(path.anchor) if path.is_absolute() else Path()
     found = sorted(root.glob(str(path.relative_to(path.anchor))))
-    require(bool(found), "where", place, "a glob that finds something")
+    require(bool(found), "where", place, "a glob that matches a path")
     return [folder for one in found if one.is_dir() for folder in _of_one(one)]
 
 
 def _of_one(place: Path) -> list[Path]:
-    """A run itself, the runs of a sweep, or those in a folder or below its `runs`."""
+    """The folder of a run itself, or the runs of a sweep, in a folder, or in its subfolder `runs`."""
     table = place if place.name == JOBS else place / JOBS
     if table.is_file():
         return _of_sweep(table)
@@ -90,7 +90,7 @@ def _of_one(place: Path) -> list[Path]:
 
 
 def _may_be_run(folder: Path) -> bool:
-    """Whether a folder has the files of a finished run; an unreadable one may have them, and `read_run` names it."""
+    """Whether a folder has the files of a finished run; also true for an unreadable one, which `read_run` names."""
     try:
         return S_ISREG((folder / LAST_FILE).stat().st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -100,25 +100,25 @@ def _may_be_run(folder: Path) -> bool:
 
 
 def _of_sweep(table: Path) -> list[Path]:
-    """Folders of the jobs that have one, relative to where the sweep was called."""
+    """Folders of a sweep's jobs, if they have one; paths are relative to the folder in which the sweep was started."""
     with table.open(encoding="utf-8", newline="") as stream:
         try:
             told = [Path(row["folder"]) for row in csv.DictReader(stream) if row["state"] and row["folder"]]
         except (KeyError, AttributeError, csv.Error, UnicodeDecodeError):
-            raise FklError(f"{table}: is not the list of a sweep's jobs") from None
+            raise FklError(f"{table}: not the list of a sweep's jobs") from None
     above = [Path(), *table.resolve().parents]
     return [next((base / folder for base in above if (base / folder).is_dir()), folder) for folder in told]
 
 
 def _fitting(word: str, runs: list[EndedRun]) -> list[EndedRun]:
-    """Runs with one of a key's values."""
+    """Runs that have one of these values of a key."""
     key, _, text = word.partition("=")
     wanted = text.split(",")
     fitting = [run for run in runs if any(_fits(run, key, one) for one in wanted)]
     if not fitting:
         there = sorted({name for run in runs for name in _values(run, key)})
         told = ", ".join(there[:MOST_TOLD]) + (", ..." if len(there) > MOST_TOLD else "")
-        raise FklError(f"{word}: fits none of {len(runs)} runs; " + (f"there is {told}" if there else "no such key"))
+        raise FklError(f"{word}: matches none of {len(runs)} runs; " + (f"there is {told}" if there else "no such key"))
     return fitting
 
 
@@ -146,7 +146,7 @@ def _names(run: EndedRun, group: str, config: Flat) -> list[str]:
 
 @cache
 def _choices(group: str) -> dict[str, list[str]]:
-    """Names of a group's choices by class, without classes that several choices share."""
+    """Name of a group's choice by its class, without classes that several choices share."""
     found: dict[str, list[str]] = {}
     for file in sorted((conf_folder() / group).glob("*.yaml")):
         if target := re.search(r"^_target_: *(\S+)", file.read_text(encoding="utf-8"), re.MULTILINE):
@@ -155,7 +155,7 @@ def _choices(group: str) -> dict[str, list[str]]:
 
 
 def _plain(name: str) -> str:
-    """A normalised name: RBF-1 is rbf_1."""
+    """A normalised name, in which RBF-1 equals rbf_1."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 

@@ -1,4 +1,4 @@
-"""Course of a run: a metric over rounds, and over their costs; and the Pareto front of errors and costs."""
+"""Course of a run, which is a metric over rounds and their costs; and the Pareto front of errors and costs."""
 
 from collections.abc import Sequence
 
@@ -12,22 +12,22 @@ from fkl.runs.finished_runs import FinishedRun
 MOST_POINTS = 200
 """Maximum number of points in a curve."""
 ON_WIRES = ("uplink", "downlink", "link")
-"""Directions whose counts add up to all traffic, as in `fkl.wire.channel`, whose import takes a second."""
+"""Directions whose counts add up to all traffic, copied from `fkl.wire.channel`, whose import takes a second."""
 
 
 def traffic(names: Sequence[str], unit: str) -> list[str]:
-    """Columns of traffic, with each message once."""
+    """Columns of traffic in which each message counts once."""
     return [name for direction in ON_WIRES if (name := f"{direction}_{unit}") in names]
 
 
 def course(run: FinishedRun, metric: str) -> pd.DataFrame:
-    """Metric and costs of some rounds, one row per replicate and round; empty if rounds do not have it.
+    """Metric and costs of some rounds, one row per replicate and round; empty if rounds.csv lacks the metric.
 
     Returns
     -------
     DataFrame
-        seed, replicate, rounds, metric; scalars, bytes: so far, over the number of clients; seconds so far, and
-        whether these are `evenly` spread over the rounds, because the run only has their sum.
+        seed, replicate, rounds, metric; scalars and bytes so far, divided by the number of clients; seconds so far; and
+        whether seconds are spread `evenly` over the rounds, because the run only has their sum.
     """
     T, file = int(run.provenance["rounds"]), run.folder / "rounds.csv"
     with file.open(encoding="utf-8") as stream:

@@ -32,7 +32,7 @@ AXES = {
 }
 EVENLY = "\n(evenly over the rounds)"
 """Note about seconds if the rounds have none."""
-AT_THE_END = "sent in all, per client"
+AT_THE_END = "sent in total, per client"
 
 Course = Callable[[Cell], pd.DataFrame]
 
@@ -46,7 +46,7 @@ def draw(
     ----------
     pivot, cells, ranks, course : see `fkl.report.compare.Comparison`
     dark : bool
-        On a dark background, as for slides.
+        Whether the background is dark, for example for slides.
     style : {"screen", "paper", "column"}
     """
     with styled(style, dark):
@@ -55,7 +55,7 @@ def draw(
 
 
 def _front(axes: Axes, cost: NDArray[np.float64], error: NDArray[np.float64]) -> None:
-    """The Pareto front of some points, as steps behind them."""
+    """Draw the Pareto front of some points as steps behind them."""
     on_front = pareto_front(cost, error)
     stairs = sorted(zip([*cost[on_front], cost.max()], [*error[on_front], error.min()], strict=True))
     x, y = zip(*stairs, strict=True)
@@ -65,7 +65,7 @@ def _front(axes: Axes, cost: NDArray[np.float64], error: NDArray[np.float64]) ->
 def _figures(
     pivot: Pivot, cells: Cells, ranks: pd.DataFrame, course: Course
 ) -> dict[str, Callable[[], dict[str, bytes] | None]]:
-    """Functions that draw each figure."""
+    """Functions that draw the figures, by name."""
     looks = looks_of(pivot.methods[i] for i in pivot.best_first[:MOST_METHODS])
     shown = [cell for cell in pivot.values if cell.method in looks]
     told = f"mean, and its {100 * CONFIDENCE:g} % interval over {pivot.over}" if pivot.several else pivot.over
@@ -89,7 +89,7 @@ def _figures(
 def _panels(
     datasets: list[str], panel: Callable[[Axes, str], bool], metric: str, words: str, told: int | str
 ) -> dict[str, bytes] | None:
-    """A figure with a panel for each data set; None if there is nothing to draw."""
+    """A figure with one panel per data set; None if no panel has anything to draw."""
     figure, panels = canvas(len(datasets), ACROSS)
     drawn = [panel(axes, dataset) for axes, dataset in zip(panels, datasets, strict=True)]
     if not any(drawn):
@@ -105,14 +105,14 @@ def _panels(
 
 
 def _named(pivot: Pivot, method: str) -> str:
-    """A method, with the number of its diverged values, which are in no curve or point."""
+    """A method's name, with the number of its diverged values, which no curve or point includes."""
     on = [name for name in pivot.datasets if Cell(method, name) in pivot.judged and pivot.diverged(method, name)[0]]
     counts = [f"{name}: {{}} of {{}} diverged".format(*pivot.diverged(method, name)) for name in on]
     return f"{method} ({', '.join(counts)})" if counts else method
 
 
 def _baselines(pivot: Pivot, axes: Axes, dataset: str) -> None:
-    """A dashed line for each baseline."""
+    """Draw a dashed line for each baseline."""
     on_data = [(cell.method, mean) for cell, mean in pivot.baseline_means.items() if cell.dataset == dataset]
     for number, (name, mean) in enumerate(on_data):
         baseline(axes, mean, name, number)
@@ -126,7 +126,7 @@ def _curves(
     axes: Axes,
     dataset: str,
 ) -> bool:
-    """Curves of one data set; False if there are none."""
+    """Draw the curves of one data set; False if there are none."""
     drawn, positive = False, True
     for method, look in looks.items():
         course = courses.get(Cell(method, dataset), pd.DataFrame())
@@ -152,7 +152,7 @@ def _curves(
 
 
 def _points(pivot: Pivot, cells: Cells, looks: dict[str, Look], axes: Axes, dataset: str) -> bool:
-    """One point per method, and the front; False if no method sends anything."""
+    """Draw one point per method, and the Pareto front; False if no method sends anything."""
     found: dict[str, tuple[float, float, float]] = {}
     for method in looks:
         runs = cells.finished(Cell(method, dataset))
@@ -183,7 +183,7 @@ def _points(pivot: Pivot, cells: Cells, looks: dict[str, Look], axes: Axes, data
 
 
 def _critical_difference(placed: pd.DataFrame) -> dict[str, bytes]:
-    """Average ranks on a line; bars join methods without a significant difference in Nemenyi's test."""
+    """Average ranks on an axis; bars join methods without a significant difference in Nemenyi's test."""
     from scikit_posthocs import critical_difference_diagram
 
     height = 1.2 + 0.22 * placed.shape[1]
@@ -196,4 +196,4 @@ def _critical_difference(placed: pd.DataFrame) -> dict[str, bytes]:
         elbow_props=lines, crossbar_props=lines, marker_props=lines,
     )  # fmt: skip
     told = f"average ranks over {len(placed)} data sets; bars join methods that\n"
-    return rendered(figure, f"{told}Nemenyi's test does not tell apart at {100 * (1 - CONFIDENCE):g} %")
+    return rendered(figure, f"{told}Nemenyi's test does not distinguish at {100 * (1 - CONFIDENCE):g} %")

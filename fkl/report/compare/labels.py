@@ -1,4 +1,4 @@
-"""Short names for runs: only their differences."""
+"""Short names for runs, which show only their differences."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -9,11 +9,11 @@ from fkl.runs.finished_runs import EndedRun
 
 CLASS = "_target_"
 Flat = dict[str, Any]
-"""A configuration with one key for each value, nodes joined by dots."""
+"""A configuration with one key per value; dots join nodes and keys."""
 
 
 def flat(config: dict[str, Any]) -> Flat:
-    """The part of a resolved configuration that decides numbers; 1.0 is 1.
+    """The part of a resolved configuration that decides numbers; 1.0 becomes 1.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def _flat(node: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
 def by_hand(run: EndedRun) -> Flat:
     """The user's settings of a run: keys with values, and groups with the names of their choices.
 
-    The method and the data set, which have their own names, and keys that decide no number are omitted.
+    It omits the method and the data set, which have their own names, and keys that decide no number.
     """
     pairs = (word.lstrip("+").partition("=") for word in run.words)
     config = flat(run.config)
@@ -48,7 +48,7 @@ def by_hand(run: EndedRun) -> Flat:
 
 
 def varying(flats: Sequence[Flat]) -> list[str]:
-    """Keys with different values between configurations; if classes differ, between those of one class.
+    """Keys whose values differ between configurations; keys of a node are compared only within its class.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Pairs of methods on each data set, with a study's verdicts; and ranks over data sets."""
+"""Pairs of methods on each data set, with the verdicts that studies use; and ranks over data sets."""
 
 from itertools import combinations
 
@@ -12,9 +12,9 @@ from fkl.statistics.differences import from_seeds
 from fkl.statistics.verdicts import Verdict, of_data_set
 
 MOST_METHODS = 30
-"""Maximum number of methods on one data set; with more pairs, hardly one would pass Holm's correction."""
+"""Maximum number of methods on a data set; with more pairs, hardly any would pass Holm's correction."""
 FEWEST_DATASETS, FEWEST_METHODS = 5, 3
-"""Minimum number of data sets for a test over data sets, whose distribution is asymptotic."""
+"""Minimum numbers of data sets and methods for a test over data sets, whose distribution is asymptotic."""
 
 
 def verdicts(pivot: Pivot) -> tuple[dict[str, list[Verdict]], list[str]]:
@@ -25,18 +25,18 @@ def verdicts(pivot: Pivot) -> tuple[dict[str, list[Verdict]], list[str]]:
     verdicts : dict of str to list of Verdict
         By data set.
     notes : list of str
-        Missing verdicts, in sentences.
+        Sentences on missing verdicts.
     """
     found, notes = {}, []
     if pivot.larger_is_better:
-        return {}, [f"Methods are not compared in pairs: {pivot.metric} is no error."]
+        return {}, [f"Methods are not compared in pairs: {pivot.metric} is not an error."]
     for dataset in pivot.datasets:
         unit = pivot.units[dataset]
         there = [method for method in pivot.methods if Cell(method, dataset) in pivot.judged]
         if len(there) < 2 or unit.shared is None:
             continue
         if len(there) > MOST_METHODS:
-            notes.append(f"{dataset}: not compared in pairs: {len(there)} methods, at most {MOST_METHODS} can be.")
+            notes.append(f"{dataset}: not compared in pairs: {len(there)} methods, but the maximum is {MOST_METHODS}.")
             continue
         values = {method: pivot.judged[Cell(method, dataset)] for method in there}
         try:
@@ -66,29 +66,27 @@ def average_ranks(pivot: Pivot) -> tuple[pd.DataFrame, list[str]]:
         return pd.DataFrame(), []
     placed = pd.DataFrame(signed[everywhere].T, [pivot.datasets[j] for j in ranked], methods).rank(axis=1)
     left = len(pivot.methods) - len(methods)
-    notes = (
-        [f"Ranks are of the {len(methods)} methods that were run on all data, and leave out {left}."] if left else []
-    )
+    notes = [f"Ranks include the {len(methods)} methods that were run on all data, and omit {left}."] if left else []
     return placed[placed.mean().sort_values(kind="stable").index], notes
 
 
 def why_no_diagram(placed: pd.DataFrame) -> str:
-    """Reason why there is no critical-difference diagram of these ranks, in a sentence; empty if it can be drawn."""
+    """Sentence on why a critical-difference diagram of these ranks cannot be drawn; empty if it can be drawn."""
     datasets, methods = placed.shape
     if datasets < FEWEST_DATASETS or methods < FEWEST_METHODS:
         return (
-            f"No critical-difference diagram: it wants {FEWEST_METHODS} methods, each run on the same "
+            f"No critical-difference diagram: it needs {FEWEST_METHODS} methods, each run on the same "
             f"{FEWEST_DATASETS} data sets or more."
         )
     try:
         import scikit_posthocs  # noqa: F401
     except ImportError:
-        return f"No critical-difference diagram: it wants scikit-posthocs, which comes with {install_hint('compare')}."
+        return f"No critical-difference diagram: it needs scikit-posthocs, which comes with {install_hint('compare')}."
     return ""
 
 
 def nemenyi(placed: pd.DataFrame) -> pd.DataFrame:
-    """P values of all pairs of methods over data sets, Nemenyi's test after Friedman's, from their ranks."""
+    """P values of all pairs of methods over data sets, by Nemenyi's test after Friedman's, from their ranks."""
     from scikit_posthocs import posthoc_nemenyi_friedman
 
     return posthoc_nemenyi_friedman(placed)

@@ -1,4 +1,4 @@
-"""Methods by data sets: means with their intervals, and the best of each data set."""
+"""A table of methods by data sets: means with their intervals, and the best method on each data set."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ BEATEN = "▲"
 DIGITS = 4
 """Significant digits of the smallest mean in a column; all numbers of a column have the same decimals."""
 SMALL, LARGE = 0.1, 1e5
-"""Limits of means outside which a column has a common power of ten."""
+"""A column whose smallest mean is outside these limits has a common power of ten."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,7 +42,7 @@ class Pivot:
     baselines : dict of Cell to Series
         Errors of baselines without learning, by name and data set, with the same index.
     setup : list of str
-        The user's settings of all runs.
+        The user's settings that all runs share.
     """
 
     metric: str
@@ -65,12 +65,12 @@ class Pivot:
 
     @cached_property
     def means(self) -> NDArray[np.float64]:
-        """(methods, data sets), NaN without runs, infinite if a value diverged."""
+        """Mean of each cell, (methods, data sets): NaN without runs, infinite if a value diverged."""
         return self._of_each(lambda values: float(values.mean()))
 
     @cached_property
     def halves(self) -> NDArray[np.float64]:
-        """Half of the interval of each mean; NaN for one value, and if one diverged."""
+        """Half of the interval of each mean; NaN for a single value, and if a value diverged."""
         return self._of_each(half_width)
 
     @cached_property
@@ -101,7 +101,7 @@ class Pivot:
 
     @property
     def over(self) -> str:
-        """Unit of the means, with data sets if it differs between them."""
+        """Unit over which means are taken, by data set if it differs between them."""
         by_words: dict[str, list[str]] = {}
         for name, unit in self.units.items():
             by_words.setdefault(unit.words, []).append(name)
@@ -121,7 +121,7 @@ class Pivot:
 
     @cached_property
     def conclusions(self) -> list[str]:
-        """Facts in the table that a reader could overlook, in sentences."""
+        """Sentences on facts in the table that a reader could overlook."""
         said = []
         for j, name in enumerate(self.datasets):
             said += self.units[name].left_out(name, _on(name, self.values))
@@ -149,7 +149,7 @@ class Pivot:
         return pd.DataFrame(rows).astype({"place": "Int64", "diverged": "Int64"})
 
     def sheet(self, order: Sequence[int] | None = None, conclusions: Sequence[str] = ()) -> Sheet:
-        """The table, with these rows, and the baselines below them."""
+        """The table with these rows, and the baselines below them."""
         order = range(len(self.methods)) if order is None else order
         powers = self._powers()
         rows = [[Shown(self.methods[i]), *(self._cell(i, j, power) for j, power in enumerate(powers))] for i in order]
@@ -195,7 +195,7 @@ class Pivot:
 
     @property
     def best_first(self) -> list[int]:
-        """Rows by their mean rank over their own data sets."""
+        """Rows in the order of their mean rank over the data sets that they have."""
         return [int(i) for i in pd.DataFrame(self.places).mean(axis=1).argsort(kind="stable")]
 
     def _powers(self) -> list[int]:

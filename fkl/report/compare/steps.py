@@ -1,4 +1,4 @@
-"""Whether step sizes were searched: without a search, defaults decide which method is best."""
+"""Checks whether step sizes were searched; without a search, defaults decide which method is best."""
 
 import numpy as np
 
@@ -13,29 +13,29 @@ Steps = dict[str, dict[str, dict[str, float | None]]]
 
 
 def about_steps(cells: Cells, pivot: Pivot) -> list[str]:
-    """Sentences on methods without a searched step size, or with a best one at the end of those that were run."""
+    """Sentences on methods without a searched step size, or whose best step size is at the end of the range."""
     keys, steps = _steps(cells)
     at_end = _at_the_end(keys, steps, pivot)
     alone = [name for name, on in steps.items() if all(len({*some.values()}) == 1 for some in on.values())]
     if not alone or len(pivot.methods) < 2:
         return at_end
     return [
-        f"No step size was searched for {', '.join(alone)}: the defaults may decide the order, and have cost "
-        f"up to 26 times the error. Sweep {' and '.join(dict.fromkeys(keys[name] for name in alone))}.",
+        f"No step size was searched for {', '.join(alone)}: defaults may decide the order, and have made "
+        f"errors up to 26 times as large. Sweep {' and '.join(dict.fromkeys(keys[name] for name in alone))}.",
         *_published_rates(cells, {name for name in alone if _of_default(steps[name])}),
         *at_end,
     ]
 
 
 def _published_rates(cells: Cells, methods: set[str]) -> list[str]:
-    """Sentences on methods with theory's rates, whose authors ran other ones."""
+    """Sentences on methods that ran with the rates of theory, although their authors used others."""
     modules = {run.algorithm: run.config["algo"][CLASS].split(".")[-2] for run, *_ in cells.runs.values()}
     choices = Choices()
     changed = {
         name: choices.read(f"as_published/{name}").config.get("algo", {}) for name in choices.names("as_published")
     }
     return [
-        f"{name} ran with the rates of theory; those of its authors' script are +as_published={modules[name]}."
+        f"{name} ran with the rates of theory; +as_published={modules[name]} sets those of its authors' script."
         for name in sorted(methods)
         if set(STEP_SIZES) & set(changed.get(modules[name], ()))
     ]
@@ -47,7 +47,7 @@ def _of_default(on: dict[str, dict[str, float | None]]) -> bool:
 
 
 def _steps(cells: Cells) -> tuple[dict[str, str], Steps]:
-    """Each algorithm's key of the step size, and its values."""
+    """Each algorithm's key for the step size, and its values."""
     keys: dict[str, str] = {}
     steps: Steps = {}
     for cell, (run, *_) in cells.runs.items():
@@ -60,7 +60,7 @@ def _steps(cells: Cells) -> tuple[dict[str, str], Steps]:
 
 
 def _at_the_end(keys: dict[str, str], steps: Steps, pivot: Pivot) -> list[str]:
-    """Sentences about a best step size at the end of those that were run."""
+    """Sentences on best step sizes at the end of the range that was run."""
     found: dict[str, list[str]] = {}
     for j, dataset in enumerate(pivot.datasets):
         for name, on in steps.items():
@@ -74,6 +74,6 @@ def _at_the_end(keys: dict[str, str], steps: Steps, pivot: Pivot) -> list[str]:
             step = some[pivot.methods[best]]
             for end, most, more in ((known[0], "smallest", "smaller"), (known[-1], "largest", "larger")):
                 if step == end:
-                    words = f"the best {keys[name]} of {name}, {step:g}, is the {most} that ran: try {more} ones."
+                    words = f"the best {keys[name]} of {name}, {step:g}, is the {most} that was run: try {more} values."
                     found.setdefault(words, []).append(dataset)
     return [f"{' and '.join(datasets)}: {words}" for words, datasets in found.items()]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from fkl.report.compare.cells import Cell
 
-ONE_SPLIT = "One split; intervals are of the random features alone"
+ONE_SPLIT = "One split; intervals are over the random features only"
 Values = dict[Cell, "pd.Series[float]"]
 
 
@@ -21,10 +21,10 @@ class Unit:
     Parameters
     ----------
     kind : {"seed", "replicate"}
-        Seeds draw new splits and features, so with several seeds the seed is the unit, with the mean of its replicates.
+        Seeds draw new splits and features. With several seeds, the seed is the unit, with the mean of its replicates.
         With only one seed the replicate is the unit.
     shared : Index or None
-        Seeds and replicates that all methods have; None if they share none; nothing can then be ranked.
+        Seeds and replicates that all methods share; None if they share none, so nothing can be ranked.
     n : int
         Number of units; if methods share none, the largest number of one method.
     one_split : bool
@@ -38,9 +38,9 @@ class Unit:
 
     @classmethod
     def from_values(cls, values: Values, baselines: Values) -> Self:
-        """Find the unit of one data set from its methods' values, and its baselines'.
+        """Find the unit of one data set from the values of its methods and of its baselines.
 
-        Baselines depend only on the data: if they differ between replicates, so do the data.
+        Baselines depend only on the data. If they differ between replicates, so do the data.
         """
         indexes = [series.index for series in values.values()]
         shared = reduce(lambda one, other: one.intersection(other), indexes)
@@ -52,14 +52,14 @@ class Unit:
         return cls("replicate", shared if len(shared) else None, len(counted), not any(drawn))
 
     def values(self, series: "pd.Series[float]") -> NDArray[np.float64]:
-        """(n,) Values per unit from those of a method by seed and replicate."""
+        """(n,) A method's values per unit, from its values by seed and replicate."""
         counted = series if self.shared is None else series[series.index.isin(self.shared)]
         if self.kind == "seed":
             counted = counted.groupby(level="seed").mean()
         return np.asarray(counted, np.float64)
 
     def curves(self, whole: pd.DataFrame) -> pd.DataFrame:
-        """Rows per unit of a table with seed, replicate and rounds: shared replicates, averaged within each seed."""
+        """Rows of each unit from a table of curves: those of shared replicates, averaged within each seed."""
         counted = whole
         if self.shared is not None:
             counted = whole[pd.MultiIndex.from_frame(whole[["seed", "replicate"]]).isin(self.shared)]
@@ -73,7 +73,7 @@ class Unit:
         return f"{self.n} {'shared ' * (self.shared is not None)}{self.kind}{'s' * (self.n != 1)}"
 
     def left_out(self, dataset: str, values: Values) -> list[str]:
-        """A sentence about values that do not count; empty if all do."""
+        """A sentence about values that do not count; empty if all count."""
         most = max(len(series) for series in values.values())
         if self.shared is None:
             return [f"{dataset}: the methods share no seed and replicate, so they are not ranked or tested."]
@@ -81,4 +81,4 @@ class Unit:
             return []
         few = [cell.method for cell, series in values.items() if len(series) < most]
         least = f"; {few[0]} has no more" if len(few) == 1 else ""
-        return [f"{dataset}: only {len(self.shared)} of {most} replicates count, those that all methods share{least}."]
+        return [f"{dataset}: only the {len(self.shared)} of {most} replicates that all methods share count{least}."]
