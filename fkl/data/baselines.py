@@ -36,8 +36,8 @@ BLOWN_UP = 1e6
 def baselines(problem: Problem) -> dict[str, Array]:
     """Errors (T, K) of predictors that see a target only after predicting it, by the columns of their means.
 
-    Each client has its own predictors, which predict 0 before its first target, as methods do. Of the mean target so far the sign
-    is the majority. 0 for absent clients.
+    Each client has its own predictors, which predict 0 before its first target, as methods do. The sign of the mean
+    target so far is the majority of two classes. 0 for absent clients.
     """
     loss = problem.loss
     main = loss.columns[0]

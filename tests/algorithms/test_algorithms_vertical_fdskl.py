@@ -18,6 +18,7 @@ from fkl.algorithms.vertical.dsg import TURN, Dsg, cosine_features
 from fkl.algorithms.vertical.fdskl import MASK, MASKED, MASKS, Counts, Fdskl, Worker, seconds
 from fkl.algorithms.vertical.sums import Tree, all_masks_tree, mask_trees
 from fkl.basics import memory
+from fkl.basics.pointwise import OF_PARTIES, pointwise_loss
 from fkl.basics.random_streams import Role, Streams
 from fkl.conformance.isolated import ActorInSight, Heard, Mail, play_apart
 from fkl.conformance.party_process import PartyObject
@@ -26,7 +27,6 @@ from fkl.contract.world import Common
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups, Vertical
 from fkl.kernels import Dictionary
-from fkl.kernels.losses import POINTWISE_LOSSES
 from fkl.network.settings import CostModel
 
 Array = NDArray[np.float64]
@@ -61,7 +61,7 @@ def known(problem: Vertical, dictionary: Dictionary | None = None, precision: st
 METHODS = st.builds(
     Fdskl,
     iterations=st.integers(1, 25),
-    loss=st.sampled_from(sorted(POINTWISE_LOSSES)),
+    loss=st.sampled_from(OF_PARTIES),
     gamma=st.sampled_from([0.3, 2.0]),
     rate=st.sampled_from(dsg.RATES),
     lam=st.sampled_from([0.0, 0.2]),
@@ -98,7 +98,7 @@ def test_literal_protocol_fast_path_and_dsg_are_one(
     for t, (_, phase) in enumerate(drawn):
         b[t, :, duties[t][1]] = phase
     masks = [apart for _, apart in duties], fast.batches, np.stack([w for w, _ in drawn]), b
-    slope = POINTWISE_LOSSES[method.loss].derivative
+    slope = pointwise_loss(method.loss).derivative
     alpha = script("fdskl").fdskl(problem.x, problem.y, problem.groups, *masks, slope, method.gamma_at, method.lam)
     assert_close(fast.alpha, alpha, 1e-9, "alpha of the fast path")
     assert_close(pooled.alpha, alpha, 1e-9, "alpha of DSG")
@@ -200,9 +200,9 @@ def test_independent_rows_are_all_subsets_equally_often() -> None:
     assert (np.sort(again, axis=1) == batches[:9]).all(), "the first iterations of a longer run"
 
 
-@pytest.mark.parametrize("name", sorted(POINTWISE_LOSSES))
+@pytest.mark.parametrize("name", OF_PARTIES)
 def test_derivatives_are_those_of_the_losses(name: str) -> None:
-    loss, step = POINTWISE_LOSSES[name], 1e-6
+    loss, step = pointwise_loss(name), 1e-6
     f = np.linspace(-3.05, 3.05, 41)
     for y in (-1.0, 1.0):
         slope = (loss.value(f + step, y) - loss.value(f - step, y)) / (2 * step)

@@ -206,7 +206,7 @@ def test_a_method_that_diverges_does_so_in_its_round() -> None:
         with pytest.raises(DivergedError) as error:
             played((*CASES["ofmkl_avg"], "algo.eta=1e18", "precision=float64", f"engine={engine}"))
         rounds.append(error.value.t)
-        before.append(error.value.failed.judge.mse[: error.value.t])
+        before.append(error.value.failed.judge.of_rounds["mse"][: error.value.t])
     assert rounds[0] == rounds[1] > 1
     assert before[1] == pytest.approx(before[0], rel=1e-9)
 

@@ -8,11 +8,11 @@ from theory.test_theory import found, held
 
 from fkl.algorithms.vertical.dsg import Dsg
 from fkl.algorithms.vertical.fdskl import Fdskl
+from fkl.basics.pointwise import OF_PARTIES, pointwise_loss
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups
 from fkl.engines.base import Experiment
 from fkl.kernels import Dictionary
-from fkl.kernels.losses import POINTWISE_LOSSES
 from fkl.network import Network
 from fkl.theory import fdskl
 from fkl.theory.answer import Answer, by_theory
@@ -31,20 +31,20 @@ def answer(method, replicates=1, rows=60, seed=0) -> Answer:
     return by_theory(given)
 
 
-@pytest.mark.parametrize("loss", sorted(POINTWISE_LOSSES))
+@pytest.mark.parametrize("loss", OF_PARTIES)
 def test_the_best_function_is_stationary(loss) -> None:
     random = np.random.default_rng(1)
     x, lam = random.uniform(-2, 2, (40, 2)), 1e-3
     y = np.where(x[:, 0] * x[:, 1] > 0, 1.0, -1.0)
     gram = KERNEL.gram(0, x, x)
-    a = fdskl.best_function(gram, y, POINTWISE_LOSSES[loss], lam)
-    np.testing.assert_allclose(lam * len(y) * a, -POINTWISE_LOSSES[loss].derivative(gram @ a, y), atol=1e-6)
+    a = fdskl.best_function(gram, y, pointwise_loss(loss), lam)
+    np.testing.assert_allclose(lam * len(y) * a, -pointwise_loss(loss).derivative(gram @ a, y), atol=1e-6)
 
 
-@pytest.mark.parametrize("loss", sorted(POINTWISE_LOSSES))
+@pytest.mark.parametrize("loss", OF_PARTIES)
 def test_lipschitz_constants_are_those_of_the_derivatives(loss) -> None:
     f = np.linspace(-6, 6, 120_001)
-    slopes = np.diff(POINTWISE_LOSSES[loss].derivative(f, 1.0)) / np.diff(f)
+    slopes = np.diff(pointwise_loss(loss).derivative(f, 1.0)) / np.diff(f)
     assert np.abs(slopes).max() == pytest.approx(fdskl.LIPSCHITZ[loss], rel=1e-6)
 
 

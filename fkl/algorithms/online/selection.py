@@ -102,7 +102,7 @@ class Stream(NamedTuple):
     """A block of rounds with the random features of all replicates, in the form for compiled code.
 
     narrow, wide: frequencies (R, n, d, D) in float32 and (R, N - n, d, D) in float64; x32, x64 (B, d): samples in both
-    precisions. phase (R, N, D or 0), norm: of the feature map. y, eta: (B,). lam: regularisation. loss: of a prediction.
+    precisions. phase (R, N, D or 0), norm: of the feature map. y, eta: (B,). lam: regularisation. loss: l.
     """
 
     narrow: Array
