@@ -28,7 +28,7 @@ def test_a_party_draws_rounds_of_its_own_and_of_what_all_share() -> None:
         (party.private_of_rounds(Role.PHASES, 1, [5], 2), everybody.private_of_rounds(Role.PHASES, 1, [5], 2)),
     ):
         assert np.array_equal(mine, all_of_them)
-    with pytest.raises(NotYoursError, match="draws what 2 draws of PHASES"):
+    with pytest.raises(NotYoursError, match="draws party 2's numbers of PHASES"):
         party.private_of_rounds(Role.PHASES, 2, [5], 2)
     with pytest.raises(NotYoursError, match="from the stream LOSS, which parties do not share"):
         party.uniform_of_rounds(Role.LOSS, [5], 2)

@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WithLoss(Keys):
     """Keys of a method of streams that learns by gradients: the loss l(f, y) of a prediction f."""
 

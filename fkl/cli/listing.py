@@ -7,7 +7,6 @@ from textwrap import fill
 from click import HelpFormatter
 
 from fkl.basics.errors import FklError, did_you_mean, in_one_line
-from fkl.basics.pointwise import ON_STREAMS
 from fkl.config.choices import abouts
 from fkl.config.compose import keys_of
 from fkl.screen.messages import say, width
@@ -74,6 +73,8 @@ def show_list(group: str | None, format: str = "table", folders: Sequence[Path] 
 
 def _by_losses(names: Sequence[str], folders: Sequence[Path]) -> dict[str, list[str]]:
     """Methods with several losses, by these losses: `level` is a key of those of streams."""
+    from fkl.basics.pointwise import ON_STREAMS  # imports numpy
+
     of_streams = ", ".join(ON_STREAMS[1:])
     made: dict[str, list[str]] = {of_streams: [], "logistic": []}
     for name in names:

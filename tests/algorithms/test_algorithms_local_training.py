@@ -253,9 +253,9 @@ def test_the_sum_of_local_gradients_is_that_of_a_loop(
     x, y = random.uniform(-1, 1, (SIZE.K, SIZE.d)), random.uniform(0, 1, SIZE.K)
     theta = random.standard_normal((SIZE.R, SIZE.N, common.bank.width))
     weight = random.uniform(0, 3, (SIZE.R, SIZE.K, SIZE.N)) if weighed else None
-    residual = common.bank.predict(x, theta) - y[:, None]
+    f = common.bank.predict(x, theta)
     samples = Samples(x, y, np.ones(SIZE.K, np.bool_))
-    told = method.gradients(common, samples, theta, residual, weight)
+    told = method.gradients(common, samples, theta, f, weight)
 
     z = common.bank.features(x)
     expected = np.zeros((SIZE.R, SIZE.K, SIZE.N, common.bank.width))

@@ -22,13 +22,14 @@ from sklearn.svm import SVC, SVR
 
 from fkl.algorithms.vertical import ridge as ridges
 from fkl.algorithms.vertical.ciphers import Cipher, Operations, Paillier, Plain, Sorting
-from fkl.algorithms.vertical.fd_svrg import LOSSES, FdSvrg
+from fkl.algorithms.vertical.fd_svrg import FdSvrg
 from fkl.algorithms.vertical.kernel_machines import JITTER, Distances, Libsvm, Nystroem, PpSvmv
 from fkl.algorithms.vertical.parties import Held, Learning, Wire
 from fkl.algorithms.vertical.ridge import Angles, FeatureRidge, squared_hinge
 from fkl.algorithms.vertical.secureboost import LEAF, SecureBoost, Tree
 from fkl.algorithms.vertical.sums import round_the_ring, tree_rooted_at
 from fkl.basics.errors import FklError
+from fkl.basics.pointwise import OF_PARTIES
 from fkl.conformance.isolated import ActorInSight, Mail
 from fkl.contract.parties import deal_features
 
@@ -47,7 +48,7 @@ def samples_of(real: bool, n: int = 150) -> tuple[Array, Array]:
 
 
 @settings(max_examples=40)
-@given(partitions(), st.sampled_from(sorted(LOSSES)), st.integers(1, 3), st.sampled_from([None, 1, 5]), st.booleans())
+@given(partitions(), st.sampled_from(OF_PARTIES), st.integers(1, 3), st.sampled_from([None, 1, 5]), st.booleans())
 def test_fd_svrg_is_its_messages(partition: Split, loss: str, batch: int, inner: int | None, intercept: bool) -> None:
     x, y = X[:20], Y[:20]
     groups, active = partition

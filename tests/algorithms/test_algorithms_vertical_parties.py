@@ -210,5 +210,5 @@ class DrawsOthersPhases(Fdskl):
 
 
 def test_a_worker_has_no_phases_but_its_own() -> None:
-    with pytest.raises(BrokenPromiseError, match=r"a party, alone .*: it draws party [01]'s numbers of PHASES"):
+    with pytest.raises(BrokenPromiseError, match=r"a party, in isolation, .*: it draws party [01]'s numbers of PHASES"):
         apart(DrawsOthersPhases(iterations=3))

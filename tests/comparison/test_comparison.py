@@ -110,7 +110,7 @@ def test_runs_that_have_changed_or_are_of_other_code_are_left_out_and_named(runs
         found = compare(metric="mse")
     said = [str(one.message) for one in told]
     assert len(said) == 2 and any(f"{changed}: rounds.csv has changed since the run ended" in one for one in said)
-    assert any(re.search("of other code or data: [^,]+; give", one) for one in said)
+    assert any(re.search("have other code or data: [^,]+; ", one) for one in said)
     assert sorted(found.pivot.values[Cell("Raker", "air")]) == [0.5, 0.7]
     assert found.pivot.methods == ["POF-MKL", "Raker"]
 
@@ -167,7 +167,7 @@ def test_a_sweep_ends_with_its_runs_compared(fkl: Callable) -> None:
     assert table["mean"].tolist() == pytest.approx([summary["mse"].mean() for summary in summaries], rel=1e-5)
     assert f"fkl compare {jobs.parent}" in answer.out
     [line] = [line for line in compare().conclusions if "as_published" in line]
-    assert line.startswith("FOMD-OMS ran with the rates of theory") and line.endswith("+as_published=fomd_oms.")
+    assert line.startswith("FOMD-OMS ran with the rates of theory") and "+as_published=fomd_oms" in line
 
 
 def test_only_replicates_that_all_methods_share_count(runs: Callable, fkl: Callable) -> None:

@@ -202,7 +202,7 @@ REFUSED = [
     ("algo=fomd_oms aggregate=median", "aggregate=Median"),
     (
         "algo=pof_mkl partition.clients=8 aggregate=krum aggregate.byzantine=0.4",
-        "aggregate.byzantine=0.4.*2 f \\+ 3: of 8",
+        "aggregate.byzantine=0.4.*2 f \\+ 3; now 3 of n = 8",
     ),
     ("algo=pof_mkl partition.clients=8 aggregate=bulyan aggregate.byzantine=0.3", "aggregate.byzantine=0.3.*4 f \\+ 3"),
     (

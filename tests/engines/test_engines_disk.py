@@ -87,7 +87,7 @@ def test_a_part_without_present_clients_is_not_touched(
         (("algo=coke",), "its agents send messages to neighbours"),
         (("algo=pof_mkl", "aggregate=median"), "cannot have aggregate"),
         (("algo=pof_mkl", "late=labels"), "with late, all clients have to be in memory"),
-        (("algo=pof_mkl", "save_model=true", "stop_when=mse<1"), "with stop_when, save_model all clients"),
+        (("algo=pof_mkl", "save_model=true", "stop_when=mse<1"), "with stop_when, save_model, all clients"),
     ],
 )
 def test_runs_that_parts_cannot_play_are_refused(words: tuple[str, ...], why: str) -> None:

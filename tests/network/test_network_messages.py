@@ -131,7 +131,7 @@ def test_only_payloads_travel() -> None:
     """A message with an array of its own, or an array as a message, is refused by name."""
     with pytest.raises(TypeError, match=r"Message\.theta is ndarray, which is not a payload"):
         list(kinds(Message(np.zeros(3), SameForAll(np.zeros((1, 2))), ())))
-    with pytest.raises(TypeError, match="ndarray is no message"):
+    with pytest.raises(TypeError, match="ndarray is not a message"):
         list(kinds(np.zeros(3)))
     with pytest.raises(TypeError, match="SameForAll is no message"):
         list(kinds(SameForAll(np.zeros((1, 2)))))

@@ -12,11 +12,20 @@ from sklearn.datasets import make_friedman1
 from sklearn.linear_model import Ridge
 from sklearn.utils.estimator_checks import check_estimator
 
+from fkl.algorithms.online.learners import Raker
 from fkl.basics.errors import FklError
 from fkl.config.compose import compose
 from fkl.config.loading import Run, load
 from fkl.engines.base import make_world
-from fkl.estimators import OmklGfRegressor, OmkrRegressor, RakerRegressor, RffRidgeRegressor
+from fkl.estimators import (
+    OmklGfClassifier,
+    OmklGfRegressor,
+    OmkrClassifier,
+    OmkrRegressor,
+    RakerClassifier,
+    RakerRegressor,
+    RffRidgeRegressor,
+)
 from fkl.kernels import Dictionary
 from fkl.runs.prepare import prepare
 
@@ -116,9 +125,28 @@ def test_ridge_is_scikit_learn_s_on_the_same_features() -> None:
     np.testing.assert_allclose(model.predict(x), theirs, rtol=1e-8)
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_scikit_learn_s_own_checks(name: str) -> None:
-    check_estimator(SMALL[name])
+CLASSIFIERS = {
+    "raker": RakerClassifier(kernels=FEW, eta=0.5),
+    "omkl_gf": OmklGfClassifier(kernels=FEW, eta=0.5, M=2, exploring=40, loss="hinge"),
+    "omkr": OmkrClassifier(kernels=replace(FEW, bandwidth_convention="divisor"), eta=0.5),
+}
+
+
+@pytest.mark.parametrize("model", [*SMALL.values(), *CLASSIFIERS.values()], ids=lambda model: type(model).__name__)
+def test_scikit_learn_s_own_checks(model: object) -> None:
+    """A classifier's probabilities are those of the class that it predicts."""
+    check_estimator(model)
+
+
+def test_a_quantile_and_two_classes_are_those_of_fkl_run() -> None:
+    x, y = make_friedman1(80, random_state=0)
+    model = RakerRegressor(FEW, loss="quantile", level=0.9).fit(x, y / 30)
+    assert model._method() == Raker(loss="quantile", level=0.9)
+    words = np.array(["no", "yes"])[(y > y.mean()).astype(int)]
+    classes = RakerClassifier(FEW, eta=2.0).fit(x, words)
+    assert (classes.predict_proba(x)[:, 1] > 0.5).tolist() == (classes.predict(x) == "yes").tolist()
+    with pytest.raises(FklError, match="loss=hinge: must be square or huber or quantile"):
+        RakerRegressor(FEW, loss="hinge").fit(x, y)
 
 
 @pytest.mark.parametrize(

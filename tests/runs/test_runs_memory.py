@@ -79,7 +79,9 @@ def test_no_sweep_begins_without_room_for_its_libraries(
     for kind, name in ((resource.RLIMIT_AS, "-v"), (resource.RLIMIT_DATA, "-d")):
         limits = {kind: (2 * 10**8, 2 * 10**8)}
         monkeypatch.setattr(resource, "getrlimit", lambda asked, limits=limits: limits.get(asked, (-1, -1)))
-        said = rf"ulimit {name}: allows 190 MiB of memory, and the libraries alone need \d+ MiB: raise it to \d+ at"
+        said = (
+            rf"ulimit {name}: allows 190 MiB of memory, and the libraries alone need \d+ MiB: raise it to at least \d+"
+        )
         for words in (("run",), ("data", "list"), ("study", "a.yaml"), ("predict", "a", "b"), ("compare",)):
             require_refused(fkl(*words), tmp_path, said)
 

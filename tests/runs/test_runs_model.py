@@ -105,7 +105,7 @@ HOSTILE: list[tuple[str, str, bytes, str]] = [
     # Kind, member of the file, what it holds, and what is said
     ("linear", "0/w", npy(np.array([Trap()], dtype=object), allow_pickle=True), "an array of objects"),
     ("linear", "0/w", npy(np.zeros(3, np.float16)), "do not fit together"),
-    ("linear", "0/w", ENDLESS, "of (1000000000000000,) numbers in 24 bytes"),
+    ("linear", "0/w", ENDLESS, "an array of shape (1000000000000000,) cannot have 24 bytes"),
     ("linear", "0/w", npy(np.zeros(3))[:-8], "an array of shape (3,) cannot have 16 bytes"),
     ("linear", "0/w", b"w", "it holds no arrays"),
     ("linear", "2/w", npy(np.zeros(3)), "it has unknown arrays: 2/w"),

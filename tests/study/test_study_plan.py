@@ -56,7 +56,7 @@ def test_beside_adds_each_method_alone_and_pooled_and_compares_it_with_itself(tm
     ("text", "said"),
     [
         ("methods: [pof_mkl]\ndatasets: [diabetes]", "methods"),
-        ("methods: [pof_mkl, pof_mkl]\ndatasets: [diabetes]", "each once"),
+        ("methods: [pof_mkl, pof_mkl]\ndatasets: [diabetes]", "different names"),
         (GOOD + "claims: rows", "no such key of a study"),
         (GOOD + "tune: {space: {algo.eta: 1 to 3}}", "tune.space.algo.eta"),
         (GOOD + "judge: {seeds: 10, looks: [10, 5]}", "judge.looks"),
