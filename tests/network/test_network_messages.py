@@ -133,6 +133,6 @@ def test_only_payloads_travel() -> None:
         list(kinds(Message(np.zeros(3), SameForAll(np.zeros((1, 2))), ())))
     with pytest.raises(TypeError, match="ndarray is not a message"):
         list(kinds(np.zeros(3)))
-    with pytest.raises(TypeError, match="SameForAll is no message"):
+    with pytest.raises(TypeError, match="SameForAll is not a message"):
         list(kinds(SameForAll(np.zeros((1, 2)))))
     assert not list(kinds(None))
