@@ -85,7 +85,7 @@ def results(frame: pd.DataFrame, stamp: str = "") -> Sheet:
         "error": Column("error", True),
         "in units": Column("in units", True, 1),
         "sent": Column("sent", True),
-        "below mean": Column("below mean target", True, 2),
+        "below mean": Column("below baseline", True, 2),
         "R2": Column("R²", True, 3),
         "time": Column("time", True, 4),
         "received": Column("received", True, 5),
