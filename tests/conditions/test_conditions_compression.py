@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fkl.basics.errors import BrokenPromiseError
 from fkl.basics.random_streams import Role, Streams
 from fkl.conditions.compression import Compression, Memory, Sign, TopK, Uniform
 from fkl.contract.star import Samples, Turn
-from fkl.wire.coded_payloads import Quantised, Sparse, position_bits
-from fkl.wire.payloads import PerClient, SameForAll
+from fkl.wire.coded_payloads import OneCodeForAll, Quantised, Sparse, position_bits
+from fkl.wire.payloads import PerClient, SameForAll, received_message
 
 R, K, N, P = 2, 3, 4, 5
 COMMON: Any = SimpleNamespace(precision="float64")
@@ -145,3 +146,14 @@ def test_positions_take_a_mask_or_numbers_whichever_is_less() -> None:
     kept[..., :14] = True
     scalars, size = Sparse(np.zeros((1, 1, 100)), kept).wire_size(4)
     assert (scalars.item(), size.item()) == (14, 14 * 4 + 13)
+
+
+@pytest.mark.parametrize("condition", [Uniform(bits=4), TopK(share=0.5), Sign()])
+def test_a_code_of_one_sender_arrives_and_is_not_one_for_all(condition: Compression) -> None:
+    values = np.random.default_rng(0).standard_normal((1, 1, 6))
+    code = condition.code(values, None, False, lambda: np.zeros(values.shape))
+    np.testing.assert_array_equal(type(code).from_parts([code.packed(0, 8)]).dense().values, code.dense().values)
+    with pytest.raises(BrokenPromiseError, match="is OneCodeForAll, one array for all"):
+        received_message(
+            Message(*[OneCodeForAll(code), (), *[PerClient(values)] * 2]), {"R": 1, "K": 1}, 8, of_clients=True
+        )
