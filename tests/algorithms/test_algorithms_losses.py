@@ -91,7 +91,9 @@ def test_a_huber_loss_with_a_large_delta_is_the_squared_one(algo: str) -> None:
     assert not np.allclose(predictions(algo, "algo.loss=quantile"), square, atol=1e-4)
 
 
-@pytest.mark.parametrize("algo", ["pof_mkl", "raker", pytest.param("odkla", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "algo", ["raker", *(pytest.param(one, marks=pytest.mark.slow) for one in ("pof_mkl", "odkla"))]
+)
 @pytest.mark.parametrize("promise", PROMISES)
 def test_a_method_keeps_its_promises_with_another_loss(algo: str, promise: Any) -> None:
     few = "kernels.N=9" if algo == "pof_mkl" else "seed=0"
