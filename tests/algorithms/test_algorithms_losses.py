@@ -14,10 +14,9 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 
 import fkl
 from fkl.algorithms.base import WithLoss
-from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.algorithms.online.learners import Raker
 from fkl.basics.errors import FklError
-from fkl.basics.pointwise import KINDS, ON_STREAMS, PointwiseLoss, pointwise_loss
+from fkl.basics.pointwise import KINDS, pointwise_loss
 from fkl.config.compose import compose
 from fkl.config.loading import load
 from fkl.conformance import PROMISES
@@ -120,9 +119,3 @@ def test_a_quantile_is_above_its_share_of_drifting_targets(tmp_path: Any, monkey
         summary = fkl.run(*words, f"algo.level={level}", "kernels.N=3", "kernels.laplacians=0", quiet=True).summary
         assert summary["below"].mean() == pytest.approx(level, abs=0.05)
         assert (summary["pinball"] < summary["pinball_last_value"]).all()
-
-
-def test_a_loss_is_the_same_for_all_who_ask() -> None:
-    """Equal losses are equal values, as caches and compiled code need them."""
-    assert PofMkl(loss="quantile", level=0.9).pointwise == PointwiseLoss(KINDS["quantile"], 0.9)
-    assert {PofMkl(loss=name).pointwise for name in ON_STREAMS} == {pointwise_loss(name) for name in ON_STREAMS}

@@ -10,12 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from literal.worlds import make_batch
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import r2_score
 
 from fkl.contract.world import Outcome
 from fkl.data.baselines import baselines, constant_error, explained
 from fkl.data.problem import Problem, Scale
+from fkl.tasks import batch as batches
 from fkl.tasks.stream import StreamJudge
 
 UNIT = 7.0
@@ -63,6 +65,13 @@ def test_columns_of_a_stream_are_those_of_scikit_learn() -> None:
     for name, errors in baselines(problem).items():
         assert columns.rounds[name][11, 0] == pytest.approx(errors[:12][present[:12]].mean())
         assert columns.clients[name] == pytest.approx(errors.sum(axis=0) / present.sum(axis=0))
+
+
+def test_the_constant_of_a_batch_is_the_mean_of_training_targets() -> None:
+    batch = make_batch()
+    (_, learned, _), (_, tested, _) = batch.part(True), batch.part(False)
+    found = batches.TestedBooks(batch, 1).at_the_end["test_mse_training_mean"]
+    assert found == pytest.approx(np.square(tested - learned.mean()).mean())
 
 
 def test_constants_are_those_of_scikit_learn() -> None:
