@@ -41,7 +41,7 @@ class WithLoss(Keys):
         super().__post_init__()
         for name, loss in (("level", "quantile"), ("delta", "huber")):
             used = self.loss == loss or getattr(self, name) == getattr(WithLoss, name)
-            require(used, name, getattr(self, name), f"left as it is without algo.loss={loss}")
+            require(used, name, getattr(self, name), f"{getattr(WithLoss, name)} unless algo.loss={loss}")
 
     @property
     def pointwise(self) -> PointwiseLoss:

@@ -46,7 +46,7 @@ Columns = dict[str, NDArray[np.float64]]
 
 @dataclass
 class Seen:
-    """What the auditor has seen in each exchange so far.
+    """The auditor's record of each exchange so far.
 
     Parameters
     ----------

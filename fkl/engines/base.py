@@ -140,7 +140,7 @@ def why_no_star(method: Algorithm) -> str | None:
 
 
 def why_no_star_on_a_stream(method: Algorithm) -> str | None:
-    """As `why_no_star`, for methods that see a sample in every round."""
+    """Why a method is not a star whose clients see one sample per round; None if it is one."""
     if (why := why_no_star(method)) is not None or task_of(method) is StreamTask:
         return why
     return "its clients learn from batches, and are tested on rows drawn from all clients"

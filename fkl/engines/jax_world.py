@@ -458,7 +458,7 @@ class _WorldOfRound(World):
     host: Any = None
 
     def present(self, t: Any) -> Any:
-        """As in `World`, from the host."""
+        """Which clients are present in round t, (K,); the host supplies it."""
         return self.host.of_round(lambda t: self.problem.problem.present[t])
 
     def together(self, t: Any) -> Any:

@@ -120,7 +120,7 @@ class OmklGfRegressor(StreamLearner, IncrementalRegressor):
 
     Parameters
     ----------
-    kernels, eta, lam, precision, random_state
+    kernels, eta, lam, precision, random_state, loss, level, delta
         See `RakerRegressor`; the exploration rates are also eta / sqrt(t).
     M : int
         Largest number of kernels to which a node of the graph is connected.

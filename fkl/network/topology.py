@@ -361,13 +361,13 @@ class OneWay(Topology):
 
     @cached_property
     def neighbours(self) -> Neighbours:
-        """As in `Topology`, without the neighbours' degrees."""
+        """All agents' knowledge of the graph; they do not know their neighbours' degrees."""
         receiver, sender = self.links.T
         back = np.argsort(np.lexsort((receiver, sender)))
         return Neighbours(self.degree, receiver, sender, np.zeros(len(sender)), back, self.listeners)
 
     def awake(self, up: NDArray[np.bool_], before: NDArray[np.bool_]) -> Awake:
-        """As in `Topology`, without the neighbours' degrees."""
+        """Agents' knowledge of an iteration; they do not know their neighbours' degrees."""
         return replace(super().awake(up, before), theirs=np.zeros(up.shape))
 
     @cached_property

@@ -129,7 +129,7 @@ class Equivalence:
 
     @property
     def needed(self) -> str:
-        """What the number needs in order to agree."""
+        """How many replicates would let both numbers agree, or why no number of them would."""
         margin = MARGIN * self.size
         if self.failed:
             return f"{self.failed} of {self.R} replicates have no value"

@@ -210,9 +210,7 @@ class Sums(NamedTuple):
     loss: Array
     kernel_loss: Array | None
 
-    def after(
-        self, outcome: Outcome, y: Array, present: NDArray[np.bool_], lam: float, loss: PointwiseLoss = SQUARED
-    ) -> "Sums":
+    def after(self, outcome: Outcome, y: Array, present: NDArray[np.bool_], lam: float, loss: PointwiseLoss) -> "Sums":
         """The sums after a round with targets y and `present` (K,); numpy arrays change in place."""
         y_hat, squared_norm, of_round = outcome.y_hat, outcome.squared_norm(), outcome.loss
         of_kernels = self.kernel_loss
