@@ -11,7 +11,7 @@ import fkl
 from fkl.basics.errors import FklError
 from fkl.config.compose import compose
 from fkl.config.loading import load
-from fkl.engines.base import BY_ITSELF
+from fkl.engines.apart import BY_ITSELF
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare

@@ -5,6 +5,9 @@ A method asks its `PointwiseLoss` for `value` and `derivative`, and compiled loo
 
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from fkl.basics.arrays import Array, logistic_function, namespace
 
 SQUARE, LOGISTIC, SMOOTH_HINGE, HINGE, QUANTILE, HUBER = range(6)
@@ -21,15 +24,33 @@ class PointwiseLoss(NamedTuple):
         it. HUBER, (f - y)^2 up to |f - y| = delta, then delta (2 |f - y| - delta).
     at : float
         The level of QUANTILE, the delta of HUBER; 1 for SQUARE of two classes.
+    several : int
+        The number C of classes if it is above 2, else 0. Targets and predictions are then `class_values`, and the loss
+        is the sum over classes of that of f_c, whose target is 1 in class c and -1 in all others.
     """
 
     kind: int
     at: float = 0.0
+    several: int = 0
 
     @property
     def classes(self) -> bool:
         """Whether targets are two classes."""
         return self.kind in (LOGISTIC, SMOOTH_HINGE, HINGE) or (self.kind == SQUARE and self.at > 0)
+
+    @property
+    def of_one_class(self) -> "PointwiseLoss":
+        """The loss of one class against the rest."""
+        return self._replace(several=0)
+
+    @property
+    def class_values(self) -> Array:
+        """The targets of several classes, -(C - 1), -(C - 3), ..., C - 1."""
+        return 2.0 * np.arange(self.several) - (self.several - 1)
+
+    def signs(self, y: Array) -> list[NDArray[np.float64]]:
+        """For each of several classes, 1 where it is the target and -1 elsewhere."""
+        return [np.where(y == one, 1.0, -1.0) for one in self.class_values]
 
     def value(self, f: Array, y: Array) -> Array:
         """The loss of each prediction."""
@@ -83,7 +104,9 @@ class PointwiseLoss(NamedTuple):
         return "loss" if "loss" in self.columns else self.columns[0]
 
     def shown(self, f: Array, y: Array) -> dict[str, Array]:
-        """What each prediction adds to the columns; for two classes f = 0 is a mistake."""
+        """What each prediction adds to the columns; for two classes f = 0 is a mistake, for several f is the class."""
+        if self.several:
+            return {"error": 1.0 * (f != y), "loss": np.zeros(np.shape(f))}  # the method has the loss
         value = self.value(f, y)
         if self.classes:
             return {"error": 1.0 * (y * f <= 0), "loss": value}

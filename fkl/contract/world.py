@@ -363,6 +363,8 @@ class Outcome:
         The variance of the target around its prediction, as the method states it; None for a method without one.
     log_density : (R, K) or None
         Log density of the target under the method's predictive distribution; None if this is N(y_hat, variance).
+    value : (R, K) or None
+        The loss of each prediction; None if it follows from y_hat, as for all but several classes.
     """
 
     y_hat: Array
@@ -370,6 +372,7 @@ class Outcome:
     squared_norm: Callable[[], Array]
     variance: Array | None = None
     log_density: Array | None = None
+    value: Array | None = None
 
 
 FEATURE_KEYS = ("kernels.D", "kernels.map", "kernels.draw", "kernels.shared")

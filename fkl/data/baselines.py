@@ -36,13 +36,14 @@ BLOWN_UP = 1e6
 def baselines(problem: Problem) -> dict[str, Array]:
     """Errors (T, K) of predictors that see a target only after predicting it, by the columns of their means.
 
-    Each client has its own predictors, which predict 0 before its first target, as methods do. The sign of the mean
-    target so far is the majority of two classes. 0 for absent clients.
+    Each client has its own predictors, which predict 0 before its first target, or the first of several classes, as
+    methods do. The sign of the mean target so far is the majority of two classes. 0 for absent clients.
     """
     loss = problem.loss
     main = loss.columns[0]
     names = {"error": ("majority", "last_class"), "pinball": ("running_quantile", "last_value")}
     so_far, last_one = names.get(main, ("running_mean", "last_value"))
+    first = loss.class_values[0] if loss.several else 0.0
     errors = {f"{main}_{so_far}": empty(problem.y.shape), f"{main}_{last_one}": empty(problem.y.shape)}
     # Some clients at a time, to limit copies as large as y.
     for start in range(0, problem.clients, CLIENTS_AT_A_TIME):
@@ -50,14 +51,17 @@ def baselines(problem: Problem) -> dict[str, Array]:
         present = problem.present[:, columns]
         y = np.where(present, problem.y[:, columns], 0.0)
         before: NDArray[np.int64] = np.cumsum(present, axis=0) - present
-        if main == "pinball":
+        if loss.several:
+            counts = [np.cumsum(present & (y == one), axis=0) - (present & (y == one)) for one in loss.class_values]
+            guess = loss.class_values[np.argmax(counts, axis=0)]
+        elif main == "pinball":
             guess = _running_quantile(y, present, loss.at)
         else:
             guess = (np.cumsum(y, axis=0) - y) / np.maximum(before, 1)
         rounds = np.where(present, np.arange(1, len(y) + 1)[:, None], 0)
         last = np.zeros_like(rounds)
         np.maximum.accumulate(rounds[:-1], axis=0, out=last[1:])  # the client's last round, 0 before the first
-        last_value = np.where(last > 0, np.take_along_axis(y, np.maximum(last - 1, 0), axis=0), 0.0)
+        last_value = np.where(last > 0, np.take_along_axis(y, np.maximum(last - 1, 0), axis=0), first)
         for error, f in zip(errors.values(), (guess, last_value), strict=True):
             error[:, columns] = np.where(present, loss.shown(f, y)[main], 0.0)
     return errors

@@ -217,7 +217,7 @@ class Problem(OfClients):
     incomplete : Incomplete
         As in `Table`.
     loss : PointwiseLoss
-        Loss of a prediction; for one of two classes y is -1 or 1.
+        Loss of a prediction; for one of classes y is as in `of_classes`.
     """
 
     x: NDArray[np.floating]
@@ -295,17 +295,21 @@ class Problem(OfClients):
         names = ("x", "y", "present", "tested", "expected", "sampled", "row")
         return replace(self, **{name: array[:rounds] for name in names if (array := getattr(self, name)) is not None})
 
-    def of_two_classes(self, loss: str) -> "Problem":
-        """The same with targets -1 and 1 for the lower and the higher value, for a loss with this name.
+    def of_classes(self, name: str, loss: PointwiseLoss) -> "Problem":
+        """The same for a loss of classes with this name: targets -(C - 1), -(C - 3), ..., C - 1 in order of the values.
 
         Raises
         ------
         fkl.basics.errors.BadValue
-            If the number of values is not two.
+            If the number of values is not from 2 to `MOST_CLASSES`.
         """
-        values = two_classes(self.y[self.everywhere], loss)
-        signs = np.where(self.everywhere, np.where(self.y == values[0], -1.0, 1.0), 0.0)
-        return replace(self, y=signs, expected=None, scale=self.scale.to_signs(*values))
+        values = np.unique(self.y[self.everywhere])
+        C = len(values)
+        allowed = f"square: the target has {C} values, not 2 to {MOST_CLASSES} classes"
+        require(2 <= C <= MOST_CLASSES, "loss", name, allowed)
+        y = np.where(self.everywhere, 2.0 * np.searchsorted(values, self.y) - (C - 1), 0.0)
+        scale = self.scale.to_signs(*values) if C == 2 else self.scale
+        return replace(self, y=y, expected=None, scale=scale, loss=loss._replace(several=C if C > 2 else 0))
 
     def testing_last(self, share: float) -> "Problem":
         """A copy in which the last samples of each client, this share of them (rounded), are test samples."""

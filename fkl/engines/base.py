@@ -1,9 +1,9 @@
 """Experiments and engines, which run the rounds: the base class, and the engines of this process.
 
-The end of the file has methods without federation, and the messages about a diverged run.
+The end of the file has the messages about a diverged run.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -19,7 +19,6 @@ from fkl.basics.errors import FklError
 from fkl.basics.memory import by_block
 from fkl.basics.random_streams import Role, Streams
 from fkl.config.loading import Run
-from fkl.contract.star import OnBatches
 from fkl.contract.world import Algorithm, Common, World, all_together
 from fkl.engines.checkpoint import CHECKPOINT, Checkpoint, Follower
 from fkl.kernels import Dictionary
@@ -274,104 +273,6 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     known = problem, experiment.dictionary, channel, streams, precision, topology
     judged = experiment.metrics, experiment.intervals
     return World(*known, engine.bank, *judged, engine.exchange), ledger
-
-
-# ---- Methods without federation: `learners=alone` and `learners=pooled` run the method itself, on the same samples,
-# with the same scale and features.
-
-BY_ITSELF = Topology(1, np.zeros((0, 2), np.int64))
-"""The graph of one agent."""
-
-
-def why_not(learners: str, method: Any) -> str | None:
-    """Why a method cannot run with these learners, as the end of a line; None if it can."""
-    if learners == "federated":
-        return None
-    if not task_of(method).has_rows_at_clients:
-        return f"{method.label} has no clients that learn from their own rows in rounds"
-    if learners == "alone" and getattr(method, "judged_in", OnBatches.judged_in) is not OnBatches.judged_in:
-        return f"features of {method.label} are made from all clients' samples"
-    return None
-
-
-def pooled_task(task: Task) -> Task:
-    """The same task with all samples at one client."""
-    redraw: Redraw | None = None
-    if (draw := task.redraw) is not None:
-
-        def redraw(replicate: int) -> tuple[Any, Topology | None]:
-            problem, topology = draw(replicate)
-            return problem.pooled(), None if topology is None else BY_ITSELF
-
-    return type(task)(task.problem.pooled(), redraw)
-
-
-@dataclass
-class Each:
-    """The states of the clients' separate learners."""
-
-    states: list[Any]
-
-
-@dataclass(frozen=True)
-class Alone:
-    """A method that every client, or the one client with all samples, runs alone, without messages."""
-
-    method: Any
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("__") or name == "method":
-            raise AttributeError(name)
-        return getattr(self.method, name)
-
-    @property
-    def innermost(self) -> Any:
-        """The method itself."""
-        return getattr(self.method, "innermost", self.method)
-
-    def init(self, world: World) -> Each:
-        """The state of every client's learner before the first round."""
-        return Each([self.method.init(one) for one in self._worlds(world)])
-
-    def step(self, world: World, state: Each, t: int) -> tuple[Each, Any]:
-        """Run one round of every client alone, and concatenate the outcomes."""
-        states, outcomes = [], []
-        for own, one in zip(state.states, self._worlds(world), strict=True):
-            one.channel.open_round(t, one.problem.present[t])
-            after, outcome = self.method.step(one, own, t)
-            states.append(after)
-            outcomes.append(outcome)
-        return Each(states), beside_each_other(outcomes)
-
-    def _worlds(self, world: World) -> list[World]:
-        """A world for each client, made once for each common world."""
-        known = vars(self).get("_known")
-        if known is None or known[0] is not world:
-            known = world, [self._world_of(world, k) for k in range(world.problem.clients)]
-            object.__setattr__(self, "_known", known)
-        return known[1]
-
-    def _world_of(self, world: World, k: int) -> World:
-        problem, channel = world.problem.of_client(k), world.channel
-        ledger = Ledger(problem.rounds, *channel.ledger.shape[:1], 1, None, tuple(channel.ledger.tallies))
-        own = Channel(Network(), ledger, np.dtype(world.precision), channel.algorithm, world.streams)
-        topology = None if world.topology is None else BY_ITSELF
-        return replace(world, problem=problem, channel=own, topology=topology)
-
-
-def beside_each_other(outcomes: Sequence[Any]) -> Any:
-    """Outcomes of single clients as one outcome: arrays (R, K, ...) are concatenated along the clients."""
-    first = outcomes[0]
-    if first is None:
-        return None
-    if callable(first):
-        return lambda: beside_each_other([one() for one in outcomes])
-    if isinstance(first, np.ndarray):
-        return np.concatenate(outcomes, axis=1)
-    joined: dict[str, Any] = {
-        one.name: beside_each_other([getattr(outcome, one.name) for outcome in outcomes]) for one in fields(first)
-    }
-    return type(first)(**joined)
 
 
 # ---- Diverged runs: keys to lower, and errors that are finite but too large

@@ -14,7 +14,8 @@ from fkl.basics import memory
 from fkl.basics.errors import TOO_LARGE, FklError
 from fkl.contract.world import World, Wrapped
 from fkl.data.problem import Scale
-from fkl.engines.base import Alone, DivergedError, Experiment, NotFiniteError, make_world
+from fkl.engines.apart import Alone
+from fkl.engines.base import DivergedError, Experiment, NotFiniteError, make_world
 from fkl.engines.checkpoint import Checkpoint
 from fkl.kernels.functions import Function
 from fkl.kernels.threads import at_most

@@ -7,6 +7,7 @@ comparator for regret in hindsight: POF-MKL, eq. (12); graph-aided OMKL, eqs. (1
 import hashlib
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -143,7 +144,8 @@ def hindsight_loss(
 ) -> NDArray[np.float64]:
     """Loss (T, K) of the best kernel's fit to all samples; 0 in rounds without a sample.
 
-    It is NaN for a method without regularisation: its best function in hindsight would go through every sample.
+    For several classes it is the sum of every class's fit against the rest, with the best kernel of that class. It is
+    NaN for a method without regularisation: its best function in hindsight would go through every sample.
 
     Parameters
     ----------
@@ -156,6 +158,9 @@ def hindsight_loss(
     """
     if lam == 0:
         return np.broadcast_to(np.nan, problem.everywhere.shape)
+    if (loss := problem.loss).several:
+        each = (replace(problem, y=signs, loss=loss.of_one_class) for signs in loss.signs(problem.y))
+        return np.sum([hindsight_loss(one, dictionary, lam, cache) for one in each], axis=0)
     x, y = chosen(problem.x, problem.everywhere, np.float64), chosen(problem.y, problem.everywhere)
     best = file = None
     of_loss = () if problem.loss == SQUARED else (tuple(problem.loss), MOST_LANDMARKS, WIDTHS)

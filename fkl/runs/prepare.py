@@ -15,7 +15,8 @@ from fkl.conditions import wrap
 from fkl.config.loading import Run, engine, load
 from fkl.config.settings import STOP_WHEN
 from fkl.contract.world import Algorithm, World
-from fkl.engines.base import BY_ITSELF, Alone, Experiment, Numba, pooled_task, why_not
+from fkl.engines.apart import BY_ITSELF, Alone, OneAgainstRest, pooled_task, why_not
+from fkl.engines.base import Experiment, Numba
 from fkl.engines.rounds import Chunk, kinds_sent
 from fkl.kernels.dictionary import AroundMedian
 from fkl.runs.finished_runs import FinishedRun
@@ -52,7 +53,7 @@ def prepare(run: Run) -> Experiment:
     fits = intervals is None or intervals.on_streams == kind.judged_as_it_learns
     require(fits, "intervals", type(intervals).__name__, f"{wanted} or null for {run.algo.label}")
     task = kind.of(run)
-    fits = intervals is None or not (task.of_classes or task.signs)
+    fits = intervals is None or not (task.of_classes or task.signs or task.class_by_class)
     require(fits, "intervals", type(intervals).__name__, f"null for {run.algo.label}, which predicts a class")
     topology = topology_of_run(run, task.problem.clients, shared_generator(settings.seed, Role.TOPOLOGY))
     loss, allowed = run.network.loss, f"0 for {run.algo.label}, which has no messages between agents"
@@ -65,9 +66,13 @@ def prepare(run: Run) -> Experiment:
     kernels = run.kernels
     if isinstance(kernels, AroundMedian):
         kernels = kernels.fitted(task.sample_rows(kernels.samples))
-    method: Any = Alone(run.algo)
+    method: Any = run.algo
     if settings.learners == "federated":
         method = wrap(run.algo, run.conditions, run.network.loss, getattr(run.network, "deadline_s", None))
+    if task.class_by_class:
+        method = OneAgainstRest(method)
+    if settings.learners != "federated":
+        method = Alone(method)
     experiment = Experiment(
         problem=task.problem,
         dictionary=kernels,

@@ -15,7 +15,7 @@ from fkl.config.choices import GROUPS, read_mapping, read_text, tuned_keys
 from fkl.config.compose import compose, keys_of, quoted, read_words
 from fkl.config.loading import Run, load
 from fkl.config.settings import Settings
-from fkl.engines.base import why_not
+from fkl.engines.apart import why_not
 from fkl.statistics.differences import MOST_SEEDS
 from fkl.statistics.power import LOOKS, PILOT
 from fkl.study.space import Range

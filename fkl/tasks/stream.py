@@ -95,16 +95,28 @@ class StreamTask(Task):
         made, loss = super().of(run), getattr(run.algo, "pointwise", SQUARED)
         if loss.classes:
             with key_prefix("algo"):
-                made = replace(made, problem=made.problem.of_two_classes(run.algo.loss))
+                problem = made.problem.of_classes(run.algo.loss, loss)
+            _require_fits_classes(run, problem.loss.several)
         else:
             require_number(run, made.problem.encoder)
-        made = replace(made, problem=replace(made.problem, loss=loss))
+            problem = replace(made.problem, loss=loss)
+        made = replace(made, problem=problem)
         return replace(made, redraw=partial(_thinned_stream, run, made.problem)) if differs_by_replicate(run) else made
+
+    @property
+    def amount(self) -> str:
+        """Numbers of rounds and of classes."""
+        return super().amount + (f", {self.problem.loss.several} classes" if self.class_by_class else "")
 
     @property
     def signs(self) -> bool:
         """True for losses of two classes."""
-        return bool(self.problem.loss.classes)
+        return bool(self.problem.loss.classes) and not self.class_by_class
+
+    @property
+    def class_by_class(self) -> bool:
+        """True for three or more classes, each with its own function."""
+        return bool(self.problem.loss.several)
 
     def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:
         """One if each replicate has its own participants; its memory is still rehearsed."""
@@ -183,9 +195,23 @@ def _outcome_arrays(outcome: Outcome, replicates: int, clients: int) -> dict[str
     told |= {} if outcome.loss is None else {"loss": outcome.loss}
     told |= {} if outcome.variance is None else {"variance": outcome.variance}
     told |= {} if outcome.log_density is None else {"log_density": outcome.log_density}
+    told |= {} if outcome.value is None else {"value": outcome.value}
     for name, values in told.items():
         require_shape(f"Outcome.{name}", values, replicates, clients, *[None] * (name == "loss"))
     return told
+
+
+def _require_fits_classes(run: Run, several: int) -> None:
+    """Refuse what needs one function per method, or a real number, if each of several classes has its own function."""
+    private = run.conditions.get("privacy")
+    asked = (
+        ("save_model", run.settings.save_model, "false"),
+        ("metrics", run.settings.metrics, "null"),
+        ("engine", run.settings.engine if run.settings.engine in ("jax", "disk") else None, "numba or numpy"),
+        ("privacy", None if private is None else type(private).__name__, "null"),
+    )
+    for name, given, allowed in asked:
+        require(not several or not given, name, given, f"{allowed} for a target of {several} classes")
 
 
 def _thinned_stream(run: Run, problem: Problem, replicate: int) -> tuple[Problem, None]:
@@ -226,7 +252,10 @@ class Sums(NamedTuple):
             here = present[some]
             if not here.any():
                 continue
-            shown = {name: here * one for name, one in loss.shown(y_hat[:, some], y[some]).items()}
+            shown = loss.shown(y_hat[:, some], y[some])
+            if outcome.value is not None:
+                shown["loss"] = outcome.value[:, some]
+            shown = {name: here * one for name, one in shown.items()}
             for summed, error in zip(self.errors, shown.values(), strict=True):
                 summed[:, some] += error
             self.loss[:, some] += shown[loss.column] + lam * here * squared_norm[:, some]

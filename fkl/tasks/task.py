@@ -284,6 +284,11 @@ class Task:
         """Whether only the sign of a prediction matters, as a class of the target."""
         return False
 
+    @property
+    def class_by_class(self) -> bool:
+        """Whether a method learns one function for each of three or more classes, see `OneAgainstRest`."""
+        return False
+
     def sample_rows(self, count: int) -> NDArray[np.floating]:
         """Features of about `count` samples, (n, d), without test samples, for `fkl.kernels.dictionary`.
 
@@ -642,7 +647,7 @@ def scaled_by(run: Run, table: Table, rows: NDArray[np.bool_] | None = None) -> 
 def require_number(run: Run, encoder: Encoder | None) -> None:
     """Raise BadValue for a target of several classes if the method would regress on their numbers."""
     name, several = run.dataset.name, getattr(run.dataset, "several_classes", False)
-    learns = f"for {run.algo.label}; algo=fed3r, or algo.loss=softmax, learns"
+    learns = f"for {run.algo.label}; algo=fed3r, or algo.loss=logistic on a stream and softmax on batches, learns"
     require(not several, "dataset", name, f"one with a numeric target {learns} its classes")
     if encoder is not None and (count := len(encoder.labels)) > 2:
         words = in_one_line(", ".join(encoder.labels[:WORDS_SHOWN]))

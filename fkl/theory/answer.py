@@ -108,6 +108,8 @@ def played(experiment: Experiment) -> tuple[list[tuple[Theorem, ...]], tuple[Ide
 
 def _changed_by(run: Run, experiment: Experiment) -> str:
     """Settings that change the method's messages or rounds; empty if there are none."""
+    if experiment.task.class_by_class:
+        return "one function for each class"
     if experiment.algorithm is not run.algo:
         groups = [group for group, condition in run.conditions.items() if isinstance(condition, OnMessages)]
         return ", ".join(groups) or f"learners={run.settings.learners}"

@@ -20,6 +20,7 @@ from fkl.basics.pointwise import KINDS, pointwise_loss
 from fkl.config.compose import compose
 from fkl.config.loading import load
 from fkl.conformance import PROMISES
+from fkl.engines.apart import OneAgainstRest
 from fkl.kernels.compiled_losses import loss_of_one, slope_of_one
 from fkl.runs.prepare import prepare
 
@@ -27,6 +28,7 @@ NUMBERS = st.floats(-5, 5)
 ALONE = Size(R=1, K=1, N=1, D=4, T=40)
 ETA, LAM, LEVEL, DELTA = 0.7, 0.01, 0.5, 0.1
 WITH_LOSSES = [algo for algo in ALGORITHMS if issubclass(class_of(algo), WithLoss)]
+WITH_CLASSES = [algo for algo in WITH_LOSSES if algo != "domkl"]
 
 
 def signs(size: Size) -> Any:
@@ -77,12 +79,52 @@ def test_one_kernel_learns_as_scikit_learn_step_by_step(loss: str, theirs: Any, 
         theirs.partial_fit(z[t : t + 1], problem.y[t], **more)
 
 
+def of_three_classes(problem: Any, method: Any) -> Any:
+    """The problem with the thirds of its targets as classes."""
+    thirds = np.searchsorted(np.quantile(problem.y, (1 / 3, 2 / 3)), problem.y)
+    return replace(problem, y=thirds).of_classes(method.loss, method.pointwise)
+
+
+def test_one_kernel_learns_several_classes_as_scikit_learn() -> None:
+    method = Raker(eta=ETA, lam=LAM, loss="logistic")
+    problem = of_three_classes(make_problem(ALONE, 3), method)
+    trace = run(OneAgainstRest(method), problem, make_dictionary(ALONE), replicates=(0,))
+    theirs = SGDClassifier(
+        loss="log_loss", alpha=2 * LAM, eta0=ETA, learning_rate="invscaling", power_t=0.5, fit_intercept=False
+    )
+    z = trace.world.bank.features(problem.x[:, 0])[0, 0]
+    for t in range(ALONE.T):
+        f = np.zeros(3) if t == 0 else theirs.coef_ @ z[t]
+        signs = np.where(problem.y[t] == [-2, 0, 2], 1, -1)
+        size = 0.0 if t == 0 else (theirs.coef_**2).sum()
+        assert trace.y_hat[0, t, 0] == (-2, 0, 2)[f.argmax()]
+        assert trace.loss[0, t, 0, 0] == pytest.approx(np.logaddexp(0, -signs * f).sum() + LAM * size, abs=1e-9)
+        theirs.partial_fit(z[t : t + 1], problem.y[t], classes=[-2, 0, 2])
+
+
+@pytest.mark.parametrize("algo", WITH_CLASSES)
+def test_the_largest_function_against_the_rest_names_the_class(algo: str) -> None:
+    """As when the method learns each class in a run of its own, and sends the messages of these runs."""
+    words = "algo.loss=logistic", "dataset=digits", "partition.rounds=20", "replicates=1"
+    given = prepare(load(compose(*small(algo), *words)))
+    together, classes = play_experiment(given), given.problem.loss.class_values
+    each = [
+        play_experiment(replace(given, algorithm=given.algorithm.method, problem=world.problem))
+        for world in given.algorithm.worlds(together.world)
+    ]
+    largest = np.argmax([one.stacked("y_hat") for one in each], axis=0)
+    np.testing.assert_array_equal(together.stacked("y_hat"), classes[largest])
+    for direction, tally in together.ledger.tallies.items():
+        sent = sum(one.ledger.tallies[direction].by_round for one in each)
+        np.testing.assert_array_equal(tally.by_round, sent)
+
+
 def predictions(algo: str, *words: str) -> np.ndarray:
     """All predictions of a method's small run."""
     return play_experiment(prepare(load(compose(*small(algo), *words)))).stacked("y_hat")
 
 
-@pytest.mark.parametrize("algo", [one for one in WITH_LOSSES if one != "domkl"])
+@pytest.mark.parametrize("algo", WITH_CLASSES)
 def test_a_huber_loss_with_a_large_delta_is_the_squared_one(algo: str) -> None:
     """To the bit; and another loss predicts otherwise."""
     square = predictions(algo)
@@ -110,6 +152,19 @@ def test_a_run_shows_mistakes_and_predicts_classes(tmp_path: Any, monkeypatch: p
     assert {*np.unique(done.predict(np.zeros((3, 2))))} <= {*fkl.load_model(done.folder / "model.npz").classes}
     with pytest.raises(FklError, match=r"algo\.loss=logistic: must be square: the target has"):
         fkl.run("dataset=diabetes", "algo.loss=logistic", quiet=True)
+
+
+def test_a_run_learns_digits(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Better than the most frequent digit; what needs one function of numbers is refused."""
+    monkeypatch.chdir(tmp_path)
+    words = ("dataset=digits", "kernels.D=20", "replicates=1", "algo.loss=logistic")
+    alone = ("algo=raker", "partition=stream", "partition.rounds=600", "algo.eta=2")
+    summary = fkl.run(*words, *alone, quiet=True).summary.mean()
+    assert summary["error"] < 0.75 * min(summary["error_majority"], summary["error_last_class"])
+    assert summary["regret_hindsight"] > 0
+    for more in ("save_model=true", "engine=jax", "privacy=local", "intervals=adaptive"):
+        with pytest.raises(FklError, match=more.partition("=")[0]):
+            fkl.run(*words, more, quiet=True)
 
 
 def test_a_quantile_is_above_its_share_of_drifting_targets(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
