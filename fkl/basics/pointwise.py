@@ -82,6 +82,12 @@ class PointwiseLoss(NamedTuple):
             return xp.where(f > y, 1 - self.at, 0.0) - xp.where(f < y, self.at, 0.0)
         return 2 * xp.clip(f - y, -self.at, self.at)
 
+    def largest(self, U: NDArray[np.float64], Y: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The largest loss and |derivative| for |f| <= U and |y| <= Y; a convex loss has them at the corners."""
+        f = np.stack([-U, -U, U, U])
+        y = np.multiply.outer([-1.0, 1.0, -1.0, 1.0], np.full(U.shape, 1.0 if self.classes else Y))
+        return self.value(f, y).max(axis=0), np.abs(self.derivative(f, y)).max(axis=0)
+
     def envelope(self, f: Array, y: Array, width: float) -> tuple[Array, Array]:
         """The Moreau envelope of HINGE or QUANTILE, at most width / 2 below it, and its derivative by f."""
         xp = namespace(f)

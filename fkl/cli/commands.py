@@ -3,6 +3,7 @@
 A command is a short function below. It imports what it needs inside, so help and error messages appear at once.
 """
 
+import atexit
 import gc
 import json
 import os
@@ -51,6 +52,7 @@ EXAMPLES = [
 def main() -> None:
     """Entry point: exit code 2 and one line for every error that the user can correct."""
     gc.set_threshold(50_000)  # 700 would collect garbage hundreds of times during imports
+    atexit.register(gc.freeze)  # or the interpreter goes over all imported objects once more before it ends
     with streams():
         try:
             _require_text(sys.argv)

@@ -58,7 +58,8 @@ class Record:
     def assumptions(self) -> tuple[Assumption, ...]:
         """Assumptions of the selection."""
         why_not = "" if self.method.norms is None else "algo.norms"
-        return (everyone_present(self.world), Assumption("balls of the same radius", why_not))
+        squared = Assumption("l = (f - y)^2", "" if self.method.loss == "square" else f"algo.loss={self.method.loss}")
+        return (everyone_present(self.world), squared, Assumption("balls of the same radius", why_not))
 
     @property
     def of_selection(self) -> Array:
@@ -93,7 +94,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
         "E sum_t sum_k (l_ik - l_ik(u)) <= K [|u|^2 / (2 lambda_1) + 2 U^2 (1 / lambda_T - 1 / lambda_1)"
         " + (1/2) E sum_t lambda_t E_t |G_t|^2]"
     )
-    forms = derived(statement, record.of_descent, assumptions[:1], kind)
+    forms = derived(statement, record.of_descent, assumptions[:2], kind)
     trivial = targets - record.best[-1]
     yield Theorem(PAPER, "Descent", "kernel", record.kernels - record.best, forms, trivial, 0.5)
 

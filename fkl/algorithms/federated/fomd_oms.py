@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import squared_norms
+from fkl.algorithms.base import WithLoss, squared_norms
 from fkl.algorithms.federated.descent import LossesAndGradients
 from fkl.basics.arrays import Array, namespace, traced, until
 from fkl.basics.errors import require
@@ -32,7 +32,7 @@ ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
-class ModelSelection(Federated):
+class ModelSelection(WithLoss, Federated):
     """A round uses J of N kernels: A_1, drawn from p, predicts; the other J - 1 are drawn uniformly from the rest."""
 
     not_traceable: ClassVar[str] = ""
@@ -50,11 +50,11 @@ class ModelSelection(Federated):
         "nearly all on the smallest.",
         must="norms > 0, one for each kernel, or null for U",
     )
-    Y: float = key(1.0, "Largest |target| that the theoretical rates assume.", least=0)
+    Y: float = key(1.0, "Largest |target| that the theoretical rates assume; 1 for a loss of classes.", least=0)
     eta: float | None = key(
         None,
-        "Rate of p; None for the theoretical rate. Only eta / C_i matters, with C_i = (U_i + Y)^2: the authors' "
-        "script for kernels has 16 / 2, which is eta=32.",
+        "Rate of p; None for the theoretical rate. Only eta / C_i matters, with C_i the largest loss, (U_i + Y)^2 for "
+        "a squared one: the authors' script for kernels has 16 / 2, which is eta=32.",
         above=0,
         must="a number > 0, or null for theory's",
     )
@@ -87,8 +87,8 @@ class ModelSelection(Federated):
         return np.full(N, self.U) if self.norms is None else np.array(self.norms, np.float64)
 
     def complexities(self, N: int) -> NDArray[np.float64]:
-        """C_i = (U_i + Y)^2, the largest possible loss of a kernel."""
-        return (self.bounds(N) + self.Y) ** 2
+        """C_i, the largest possible loss of a kernel: (U_i + Y)^2 for a squared one."""
+        return self.pointwise.largest(self.bounds(N), self.Y)[0]
 
     def spread(self, N: int) -> float:
         """(N - J) / (J - 1): the extra variance of estimates from J kernels instead of all."""
@@ -107,7 +107,7 @@ class ModelSelection(Federated):
         if self.step_size is not None:
             return np.full(N, self.step_size)
         U, a = self.bounds(N), self.spread(N)
-        G = 2 * (U + self.Y)  # largest possible gradient if |theta_i| <= U_i, |z| = 1 and |y| <= Y
+        G = self.pointwise.largest(U, self.Y)[1]  # largest possible gradient if |theta_i| <= U_i, |z| = 1, |y| <= Y
         xp = namespace(t) if traced(t) else np
         return U / (2 * G * np.sqrt(1 + a / clients)) / xp.sqrt(xp.maximum(a**2, t + 1))
 
@@ -229,15 +229,15 @@ class FomdOms(ModelSelection):
         """Predict with A_1, and send the losses and gradients of A_1 to A_J."""
         bank, xp = common.bank, common.xp
         theta, chosen, index = down.theta.values, down.theta.chosen, down.index.values[..., None]
-        f = bank.predict(samples.x, theta)
-        residual = f - samples.y[:, None]
-        seen = xp.where(chosen, residual, 0.0)
-        # The loss has no regulariser, because balls of radius U_i bound theta, so the gradient is 2 (f - y) z
-        gradients = FeatureGradients(bank, samples.x, 2 * seen, xp.zeros_like(theta), chosen=chosen)
+        f, y = bank.predict(samples.x, theta), samples.y[:, None]
+        loss, slope = self.pointwise.value(f, y), self.pointwise.derivative(f, y)
+        # The loss has no regulariser, because balls of radius U_i bound theta, so the gradient is l'(f, y) z
+        seen = xp.where(chosen, slope, 0.0)
+        gradients = FeatureGradients(bank, samples.x, seen, xp.zeros_like(theta), chosen=chosen)
         squared_norm = xp.broadcast_to(squared_norms(theta)[:, None], f.shape)
         y_hat, of_first = (xp.take_along_axis(of_all, index, axis=-1)[..., 0] for of_all in (f, squared_norm))
-        outcome = Outcome(y_hat, residual**2 + self.lam * squared_norm, lambda: of_first)
-        return None, LossesAndGradients(PerClient(seen**2, chosen), gradients), outcome
+        outcome = Outcome(y_hat, loss + self.lam * squared_norm, lambda: of_first)
+        return None, LossesAndGradients(PerClient(xp.where(chosen, loss, 0.0), chosen), gradients), outcome
 
     def server(self, common: Common, server: Server, up: LossesAndGradients, share: Array, turn: Turn) -> Server:
         """Take a mirror step with every theta_i and with p, from means over clients with weights 1 / P_i.
@@ -302,8 +302,9 @@ class NcoOms(ModelSelection):
         here = samples.present.astype(np.float64)
         # Kernels that were not drawn have step size 0 and keep their theta. 1 / P_i makes the other steps unbiased
         steps = xp.where(chosen, xp.asarray(self.steps(N, turn.t, 1)) / P, 0.0)
-        f, squared_norm, theta = bank.descend(samples.x, samples.y, here, client.theta, steps, 0.0)
-        loss = (f - samples.y[:, None]) ** 2
+        own = samples.x, samples.y, here, client.theta, steps, 0.0, self.pointwise
+        f, squared_norm, theta = bank.descend(*own)
+        loss = self.pointwise.value(f, samples.y[:, None])
         c, eta = xp.where(chosen, loss / P, 0.0), self.rate(N, common.rounds, 1)
         after = mirror_step(client.log_p, c, eta, xp.asarray(self.complexities(N)))
         log_p = xp.where(samples.present[:, None], after, client.log_p)

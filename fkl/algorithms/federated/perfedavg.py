@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fkl.algorithms.base import namespace
+from fkl.algorithms.base import WithLoss, namespace
 from fkl.basics.arrays import Array, traced
 from fkl.basics.errors import require
 from fkl.basics.keys import key
@@ -48,8 +48,8 @@ class Server:
 
 
 @dataclass(frozen=True)
-class PerFedAvg(Federated):
-    """w <- w - eta mean_k grad l_k(w - alpha grad l_k(w)), with l_k the squared error of client k's newest sample.
+class PerFedAvg(WithLoss, Federated):
+    """w <- w - eta mean_k grad l_k(w - alpha grad l_k(w)), with l_k the loss of client k's newest sample.
 
     With `local_steps` above 1 (tau in Algorithm 1 of Fallah et al.), a client takes this many steps alone.
     """
@@ -151,11 +151,11 @@ class PerFedAvg(Federated):
         self, layers: list[Array], x: Array, target: Array, common: Common
     ) -> tuple[Array, tuple[RankOne, ...]]:
         """Predictions (R, K), and grad l(w - alpha grad l(w)) for each layer."""
-        alpha = self._rate(self.alpha, common)
+        alpha, slope = self._rate(self.alpha, common), self.pointwise.derivative
         a, y_hat = forward_pass(layers, x)
-        delta = backward_pass(layers, a, 2 * (y_hat - target))
+        delta = backward_pass(layers, a, slope(y_hat, target))
         personal_a, personal_y_hat = forward_pass(layers, x, (alpha, a, delta))
-        personal_delta = backward_pass(layers, personal_a, 2 * (personal_y_hat - target), (alpha, a, delta))
+        personal_delta = backward_pass(layers, personal_a, slope(personal_y_hat, target), (alpha, a, delta))
         return y_hat, tuple(RankOne(d, inputs) for d, inputs in zip(personal_delta, personal_a, strict=True))
 
     def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:

@@ -186,4 +186,4 @@ def _probability_reached(p, A, floor):
     return np.maximum(q, floor)
 
 
-# Compiled with parts of other modules: c5da3782, see tests/test_compiled.py
+# Compiled with parts of other modules: 783e1182, see tests/test_compiled.py

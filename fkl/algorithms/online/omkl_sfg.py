@@ -441,4 +441,4 @@ def farthest_first(log_inner: Float64s, log_total: Float64s, members: int) -> tu
     return sign, size
 
 
-# Compiled with parts of other modules: c5da3782, see tests/test_compiled.py
+# Compiled with parts of other modules: 783e1182, see tests/test_compiled.py
