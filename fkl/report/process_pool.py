@@ -5,7 +5,11 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
+
+from fkl.basics.errors import FklError
 
 Name = TypeVar("Name", bound=Hashable)
 Made = TypeVar("Made")
@@ -21,11 +25,16 @@ def in_forks(work: Mapping[Name, Callable[[], Made]]) -> dict[Name, Made]:
     processes = min(len(work), len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1)
     if processes < 2:
         return {name: make() for name, make in work.items()}
-    with warnings.catch_warnings():
+    # A Pool would wait forever for a copy that is killed, and would end copies by SIGTERM, which they may ignore.
+    with (
+        warnings.catch_warnings(),
+        ProcessPoolExecutor(processes, multiprocessing.get_context("fork"), _work.update, (work,)) as pool,
+    ):
         warnings.simplefilter("ignore", DeprecationWarning)  # about threads: a copy does not use BLAS's and Arrow's
-        pool = multiprocessing.get_context("fork").Pool(processes, _work.update, (work,))
-    with pool:
-        return dict(zip(work, pool.map(_make, work, chunksize=1), strict=True))
+        try:
+            return dict(zip(work, pool.map(_make, work), strict=True))
+        except BrokenProcessPool:
+            raise FklError("a copy of this process was killed, perhaps because memory ran out") from None
 
 
 def _make(name: Any) -> Any:

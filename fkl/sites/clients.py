@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +12,10 @@ from fkl.config.loading import Run
 from fkl.contract.lone_party import LoneClient
 from fkl.contract.star import Samples, Star
 from fkl.contract.world import Held, World
-from fkl.data.baselines import baselines
+from fkl.data.baselines import CONSTANTS, baselines
 from fkl.data.problem import Problem, Scale, Table
 from fkl.kernels.functions import Function
-from fkl.sites.configuration import Ends, Known, method_of
+from fkl.sites.configuration import Ends, Known, loss_of, method_of, require_two
 from fkl.tasks import task_of
 from fkl.wire import Channel
 
@@ -34,17 +34,21 @@ class StreamClients:
     site : int
     """
 
-    error: ClassVar[str] = "mse"
-    baseline: ClassVar[str] = "mse_running_mean"
-
     def __init__(self, run: Run, known: Known, table: Table, site: int) -> None:
         n, B = len(table.y), known.clients_per_site
         places = np.arange(-(-n // B) * B).reshape(-1, B)
         row, present = np.minimum(places, n - 1), places < n
         x, y = known.scale.x(table.x).astype(run.settings.precision), known.scale.y(table.y)
         arrays = x[row], y[row], present, np.zeros(B, np.int64)
-        self.problem = Problem(*arrays, scale=known.scale, encoder=table.encoder, row=row)
+        loss = loss_of(run)
+        self.problem = Problem(*arrays, scale=known.scale, encoder=table.encoder, row=row, loss=loss)
         self._known, self._common, self._method = known, known.common(run), method_of(run)
+
+    @staticmethod
+    def columns(run: Run) -> tuple[str, str]:
+        """Columns of the error by which methods are compared, and of a constant's."""
+        error = loss_of(run).columns[0]
+        return error, next(iter(CONSTANTS[error]))
 
     @property
     def learned_from(self) -> NDArray[np.bool_]:
@@ -94,20 +98,22 @@ class StreamClients:
         return y_hat
 
     def baseline_errors(self, y_hat: Numbers) -> Numbers:
-        """Squared errors of each client's mean target so far, on the rows with predictions."""
+        """Errors of each client's constant of its targets so far, on the rows with predictions."""
         there = self.problem.present & ~np.isnan(y_hat)[self.problem.row]
-        return baselines(replace(self.problem, present=there))["mse_running_mean"][there]
+        return next(iter(baselines(replace(self.problem, present=there)).values()))[there]
 
 
 class BatchClients(StreamClients):
     """Clients with all rows from the start, divided into training and test rows."""
 
-    error: ClassVar[str] = "test_mse"
-    baseline: ClassVar[str] = "test_mse_training_mean"
-
     def __init__(self, run: Run, known: Known, table: Table, site: int) -> None:
         super().__init__(run, known, table, site)
         self._batch = run.algo.batch(self.problem, np.random.default_rng((run.settings.seed, site)))
+
+    @staticmethod
+    def columns(run: Run) -> tuple[str, str]:
+        """Columns of the test error, and of the mean training target's."""
+        return "test_mse", "test_mse_training_mean"
 
     @property
     def learned_from(self) -> NDArray[np.bool_]:
@@ -165,6 +171,8 @@ def kind_of(run: Run) -> type[StreamClients]:
 
 def ends_of(run: Run, table: Table, clients_per_site: int, site: int) -> Ends:
     """Facts that a site reports for the common scale, before it knows the scale."""
+    if loss_of(run).classes:
+        require_two(np.unique(table.y).tolist(), run)
     known, all_rows = Known("", 1, clients_per_site, 1, table.feature_names, Scale()), np.ones(len(table.y), np.bool_)
     try:
         rows = kind_of(run)(run, known, table, site).learned_from if clients_per_site <= len(table.y) else all_rows

@@ -1,6 +1,6 @@
 """Allowed configurations of a run with real sites, and what the server and the sites derive from them."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -12,6 +12,7 @@ import yaml
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, key_prefix, require
+from fkl.basics.pointwise import SQUARED, PointwiseLoss
 from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.conditions import wrap
 from fkl.conditions.privacy import Noise
@@ -24,6 +25,8 @@ from fkl.data.store import Store
 from fkl.data.table_file import TableFile
 from fkl.engines.base import why_not_at_sites
 from fkl.network import Network
+from fkl.tasks import task_of
+from fkl.tasks.stream import StreamTask
 
 MOST_ROUNDS = 1_000_000
 
@@ -41,10 +44,11 @@ def require_fits(run: Run) -> None:
     label, settings, why = run.algo.label, run.settings, why_not_at_sites(run.algo)
     words = "a method whose clients all send, in each round, messages that a server adds up"
     require(why is None, "algo", label, f"{words}: {why}")
-    loss = getattr(run.algo, "loss", "square")
-    require(loss == "square", "algo.loss", loss, "square: sites report squared errors")
-    # Each site has its own data file; all sites read their files in the same way.
     data = run.dataset
+    given = getattr(run.algo, "loss", "square")
+    fits = given == "square" or task_of(run.algo) is StreamTask
+    require(fits, "algo.loss", given, "square: sites with batches report squared errors")
+    # Each site has its own data file; all sites read their files in the same way.
     require(isinstance(data, TableFile), "dataset", type(data).__name__, "file: each site reads its own rows")
     require(data.target != "", "dataset.target", data.target, "the name of the column to predict")
     require(data.site is None, "dataset.site", data.site, "null: a file is a site")
@@ -72,6 +76,20 @@ def require_fits(run: Run) -> None:
     for name, words in REFUSED.items():
         require(name not in run.conditions, name, type(run.conditions.get(name)).__name__, words)
     require(run.network == Network(), "network", "Network(...)", "unchanged: this network is a real one")
+
+
+def loss_of(run: Run) -> PointwiseLoss:
+    """The loss by which the sites' predictions are judged."""
+    return getattr(run.algo, "pointwise", SQUARED) if task_of(run.algo) is StreamTask else SQUARED
+
+
+def require_two(values: Collection[float], run: Run) -> None:
+    """Refuse targets that are no two classes; without a scale, these are -1 and 1."""
+    none = run.settings.scaling == "none"
+    both = "-1 and 1 only, with scaling=none" if none else "two values, at all sites together"
+    found = ", ".join(f"{one:g}" for one in sorted(values)[:3])
+    fits = {*values} <= {-1.0, 1.0} if none else len(values) <= 2
+    require(fits, "dataset.target", run.dataset.target, f"a column with {both}: it has {found}")
 
 
 REFUSED = {
@@ -158,14 +176,17 @@ class Ends:
         return replace(self, columns=tuple(columns), low=low, high=high)
 
 
-def common_scale(ends: Sequence[Ends], scaling: str) -> Scale:
+def common_scale(ends: Sequence[Ends], run: Run) -> Scale:
     """The scale of all sites' rows, from the ends that sites report. Features are in the first site's order.
+
+    The smallest and largest target become the classes -1 and 1 for a loss of classes.
 
     Raises
     ------
     fkl.basics.errors.FklError
         The errors of `fkl.data.normalise.normalise` with all rows.
     """
+    scaling = run.settings.scaling
     if scaling == "none":
         return Scale()
     ends = [one.in_order(ends[0].columns) for one in ends]
@@ -177,7 +198,10 @@ def common_scale(ends: Sequence[Ends], scaling: str) -> Scale:
     else:
         x[0, 0] = max(one.norm for one in ends)
     names = tuple(f"feature {number + 1}" for number in range(dimension))
-    return normalise(Table.of_one_site(x, np.array([low[0], high[0]]), names, "all sites"), scaling).scale
+    if loss_of(run).classes:
+        require_two({end for one in ends for end in (one.low[0], one.high[0])}, run)
+    scale = normalise(Table.of_one_site(x, np.array([low[0], high[0]]), names, "all sites"), scaling).scale
+    return scale.to_signs(*scale.y(np.array([low[0], high[0]]))) if loss_of(run).classes else scale
 
 
 class OfSites(Streams):

@@ -144,7 +144,7 @@ class SitesServer:
             self._pause(f"waiting for {_names_of_sites(missing)}")
         if now is None:
             ends = [self._ends[k] for k in sorted(self._ends)]
-            scale = common_scale(ends, self._run.settings.scaling)
+            scale = common_scale(ends, self._run)
             rows = sorted(one.rows for one in self.members.values())
             rounds = self._kind.rounds(self._run, rows[-self._least], self._clients_per_site)
             known = Known(self._folder.name, self._sites, self._clients_per_site, rounds, ends[0].columns, scale)
@@ -378,7 +378,7 @@ class SitesServer:
         found = {}
         for k, about in self._answers(said, "evaluate", self.lost, "results"):
             try:
-                names = ("squared_error", "baseline", "target", "target_squared")
+                names = ("error", "baseline", "target", "target_squared")
                 found[k] = Errors(int(about["rows"]), *(float(about[name]) for name in names))
                 if not 0 <= found[k].rows <= self.members[k].rows:
                     raise ValueError(f"{found.pop(k).rows} rows, but it has {self.members[k].rows}")
@@ -421,7 +421,7 @@ class SitesServer:
 
     @property
     def _columns_of_errors(self) -> tuple[str, str]:
-        return self._kind.error, self._kind.baseline
+        return self._kind.columns(self._run)
 
     def _write_tables(self) -> None:
         rows, unit = {k: one.rows for k, one in self.members.items()}, float(self.known.scale.y_unit)

@@ -93,6 +93,8 @@ class Site:
     def write_predictions(self, predicted: Any) -> None:
         """Write one line for each row with a prediction, in the target's units."""
         y, there = self.table.y, np.flatnonzero(~np.isnan(predicted))
+        if self.clients.problem.loss.classes:
+            predicted = np.where(predicted > 0, 1.0, -1.0)
         values = zip(there, y[there], self.known.scale.y_back(predicted[there]), strict=True)
         lines = [f"{row + 1},{float(target)!r},{float(guess)!r}" for row, target, guess in values]
         write_text(self._file("predictions.csv"), "\n".join(["row,target,prediction", *lines, ""]))
@@ -101,7 +103,7 @@ class Site:
         """Write the model of the site's clients, for `fkl predict` and `fkl.load`."""
         encoder = self.table.encoder or Encoder(self.known.columns)
         sites = (str(self.number),) * self.known.clients_per_site
-        about = About(self.run.algo.label, self.run.dataset.name, sites, signs=False)
+        about = About(self.run.algo.label, self.run.dataset.name, sites, self.clients.problem.loss.classes)
         Model((Learned(function, self.known.scale, np.ones(function.clients, np.bool_)),), encoder, about).save(
             self._file("model.npz")
         )
@@ -174,9 +176,11 @@ def results(site: Site, given: Words) -> Words:
     site.write_predictions(predicted)
     there = ~np.isnan(predicted)
     y = scale.y(site.table.y)[there]
-    sums = ((predicted[there] - y) ** 2).sum(), clients.baseline_errors(predicted).sum(), y.sum(), (y**2).sum()
+    loss = clients.problem.loss
+    error = loss.shown(predicted[there], y)[loss.columns[0]]
+    sums = error.sum(), clients.baseline_errors(predicted).sum(), y.sum(), (y**2).sum()
     noisy = noise_of(site.run) is not None
-    names = "squared_error", "baseline", "target", "target_squared"
+    names = "error", "baseline", "target", "target_squared"
     said = {name: np.nan if noisy else float(value) for name, value in zip(names, sums, strict=True)}
     return {"rows": int(there.sum()), **said, "sent": max(memory.sent.values(), default=0)}
 

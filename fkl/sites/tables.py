@@ -24,14 +24,14 @@ class Errors:
     ----------
     rows : int
         Number of predicted rows.
-    squared_error, baseline : float
-        Sums of squared errors of the method, and of predicting each client's mean target.
+    error, baseline : float
+        Sums of the errors of the method, and of a constant that follows each client's targets, such as their mean.
     target, target_squared : float
         Sums of the targets and of their squares.
     """
 
     rows: int
-    squared_error: float
+    error: float
     baseline: float
     target: float
     target_squared: float
@@ -45,7 +45,9 @@ class Errors:
     def columns(self, error: str, baseline: str, unit: float) -> dict[str, float]:
         """Columns as in a simulation's summary, by name; `unit` is the size of 1 in the target's units."""
         n = max(self.rows, 1)
-        mse, variance = self.squared_error / n, self.target_squared / n - (self.target / n) ** 2
+        if not error.endswith("mse"):
+            return {error: self.error / n, baseline: self.baseline / n}
+        mse, variance = self.error / n, self.target_squared / n - (self.target / n) ** 2
         r2 = 1 - mse / variance if variance > 0 else np.nan
         return {error: mse, "rmse_in_units": unit * mse**0.5, "r2": r2, baseline: self.baseline / n}
 
@@ -157,15 +159,18 @@ class Book:
     def summary(self, names: tuple[str, str], unit: float) -> Iterator[str]:
         """Lines with the result of all sites together, and of each site."""
         last = self.last_errors
-        if not last or not np.isfinite(Errors.total(last).squared_error):
+        if not last or not np.isfinite(Errors.total(last).error):
             return
         for who, one in (("all sites", Errors.total(last)), *((f"site {k}", last[k]) for k in sorted(last))):
-            error, in_units, r2, baseline = one.columns(*names, unit).values()
-            always_mean = unit * baseline**0.5
-            yield (
-                f"{who}: error {in_units:.4g} in the target's units (predicting the mean: {always_mean:.4g}), "
-                f"R2 {r2:.3f}, {names[0]} {error:.4g}, {plural(one.rows, 'prediction')}"
-            )
+            error, *units, baseline = one.columns(*names, unit).values()
+            words = f"{names[0]} {error:.4g} ({names[1]} {baseline:.4g})"
+            if units:
+                in_units, r2 = units
+                words = (
+                    f"error {in_units:.4g} in the target's units (predicting the mean: {unit * baseline**0.5:.4g}), "
+                    f"R2 {r2:.3f}, {names[0]} {error:.4g}"
+                )
+            yield f"{who}: {words}, {plural(one.rows, 'prediction')}"
 
 
 def _as_text(columns: Mapping[str, float]) -> dict[str, str]:

@@ -59,7 +59,6 @@ def play(project: Path, files: Sequence[Path], folder: Path) -> int:
         Exit status of the run.
     """
     require_sites(project, files)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # all processes are ended on the way out
     ended = ""  # the server's last line: where its files are, or its error
 
     def heard(line: str) -> None:
@@ -69,7 +68,7 @@ def play(project: Path, files: Sequence[Path], folder: Path) -> int:
         elif _is_ours(line) and not ended:  # after an error, Flower prints where it was raised
             say(line)
 
-    with Deployment(folder, files) as deployment:
+    with _exit_on_sigterm(), Deployment(folder, files) as deployment:
         deployment.run(project, heard)
         kind, _, told = ended.partition(": ")
         if kind == "error":
@@ -80,6 +79,16 @@ def play(project: Path, files: Sequence[Path], folder: Path) -> int:
     for line in _what_is_left(folder / "flower" / Path(told).name, files):
         say(line)
     return deployment.status
+
+
+@contextmanager
+def _exit_on_sigterm() -> Iterator[None]:
+    """Exit in Python, so all processes are ended on the way out."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def require_sites(project: Path, files: Sequence[Path]) -> None:
@@ -107,7 +116,7 @@ def require_sites(project: Path, files: Sequence[Path]) -> None:
             require(file.is_file(), "rows", file, "the file of the site's rows")
             tables.append(table := own_table(run, str(file)))
             require_site(len(table.y), table.feature_names, tables[0].feature_names, clients)
-    scale = common_scale([ends_of(run, table, clients, k) for k, table in enumerate(tables)], run.settings.scaling)
+    scale = common_scale([ends_of(run, table, clients, k) for k, table in enumerate(tables)], run)
     rounds = kind_of(run).rounds(run, max(len(table.y) for table in tables), clients)
     known = Known("", sites, clients, rounds, tables[0].feature_names, scale)
     for k, (file, table) in enumerate(zip(files, tables, strict=True)):

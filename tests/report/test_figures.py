@@ -1,7 +1,9 @@
 """How figures look: one look a method, ticks, bands, legends, and what a paper's figure must have."""
 
 import io
+import os
 import re
+import signal
 from itertools import pairwise
 
 import matplotlib
@@ -11,6 +13,7 @@ import pytest
 from hydra.utils import get_class
 from matplotlib.axes import Axes
 
+from fkl.basics.errors import FklError
 from fkl.config.choices import files
 from fkl.config.compose import keys_of
 from fkl.papers import PAPERS, declared, paper_module
@@ -28,6 +31,7 @@ from fkl.report.figures import (
     spread_over,
     styled,
 )
+from fkl.report.process_pool import in_forks
 
 
 def test_every_method_has_a_look_of_its_own_and_neighbours_differ_in_colour_and_marker() -> None:
@@ -128,3 +132,11 @@ def test_a_papers_style_has_its_width_its_letters_and_a_caption_beside(panels: i
     assert matplotlib.image.imread(io.BytesIO(made[".png"])).std() > 0.01
     kinds = re.findall(rb"/Subtype /(\w+)", made[".pdf"])
     assert b"Type3" not in kinds and b"CIDFontType2" in kinds
+
+
+def test_figures_are_drawn_in_copies_that_may_be_killed_and_may_ignore_signals() -> None:
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    assert in_forks({name: name.upper for name in "abc"}) == {"a": "A", "b": "B", "c": "C"}
+    signal.signal(signal.SIGTERM, before)
+    with pytest.raises(FklError, match="killed"):
+        in_forks({"a": lambda: os.kill(os.getpid(), signal.SIGKILL), "b": str})

@@ -17,7 +17,7 @@ from conftest import LOCAL_TRAINING
 
 pytest.importorskip("flwr", reason="needs the extra flower")
 from flwr.app import ConfigRecord, Message, RecordDict
-from sites.played import ROWS, WORDS, InProcess, compared, write_files
+from sites.played import ROWS, WORDS, InProcess, compared, simulated, write_files
 
 import fkl
 from fkl.basics.errors import FklError
@@ -130,6 +130,25 @@ def test_sites_predict_and_send_what_the_simulation_says(name: str, tmp_path: Pa
     server, _ = played(words, files)
     assert sum(one.rows for one in server.now.book.last_errors.values()) == sum(ROWS)
     print(f"{name}: largest difference {require_equal(server, words, files):.1e}")
+
+
+def test_sites_learn_two_classes(tmp_path: Path) -> None:
+    """As the simulation does; the classes are the smallest and the largest target of all sites."""
+    files, words = write_files(tmp_path), (*words_of("pof_mkl"), "algo.loss=logistic", "algo.eta=5")
+    for file in files:
+        rows = pd.read_csv(file)
+        rows.assign(y=(rows["y"] > 10).astype(int)).to_csv(file, index=False)
+    server, said = played(words, files)
+    expected, _, _ = simulated(words, files, present(server))
+    for k, file in enumerate(files):
+        own = file.with_name(f"{file.stem}.site{k}.{RUN}")
+        rows = pd.read_csv(own / "predictions.csv")
+        f = np.array([expected.shown[row - 1]["y_hat"][k] for row in rows["row"]])
+        assert rows["prediction"].tolist() == (f > 0).astype(int).tolist()
+        told = server.now.book.last_errors[k]
+        assert told.error == pytest.approx((rows["target"] != (f > 0)).sum())
+        assert load_model(own / "model.npz").classes.tolist() == [0, 1]
+    assert any(line.startswith("all sites: error 0.") and "error_majority" in line for line in said)
 
 
 @pytest.mark.parametrize("name", each("em_kofl", "fomd_oms", "pof_mkl-bins", "pof_mkl-bits", "rf_gp"))
@@ -485,7 +504,7 @@ def test_answers_that_no_site_would_give_end_in_a_line(tmp_path: Path) -> None:
         assert present(server)[:, [0, 2]].all()
         named = [line for line in said if "site 1: " in line or re.search(r"node 101\)? cannot take part", line)]
         assert named or not missed
-        assert np.isfinite([server.now.book.last_errors[k].squared_error for k in (0, 2)]).all()
+        assert np.isfinite([server.now.book.last_errors[k].error for k in (0, 2)]).all()
     assert diverged < number / 2
 
 
@@ -602,7 +621,7 @@ def test_noise_is_counted_message_by_message(condition: str, played_again: int, 
     epsilon = float(accountant.epsilons(2.0, np.array([rounds + again]), 1e-5)[0])
     what = "sums" if condition == "central" else "messages"
     assert f"epsilon_client {epsilon:.6g} for delta 1e-05, of {rounds + again} {what}" in said
-    assert all(np.isnan(one.squared_error) for one in server.now.book.last_errors.values())
+    assert all(np.isnan(one.error) for one in server.now.book.last_errors.values())
 
 
 @pytest.mark.parametrize("condition", ["central", "local"])

@@ -188,7 +188,7 @@ def test_a_trial_whose_server_ends_early_says_so(
     before = signal.getsignal(signal.SIGTERM)
     with nullcontext() if ended else pytest.raises(FklError, match=r"the server has ended early: see .*superlink\.log"):
         assert trial.play(project, files, tmp_path / "tried") == 0
-    signal.signal(signal.SIGTERM, before)
+    assert signal.getsignal(signal.SIGTERM) is before
     told = capsys.readouterr().out
     assert (f"model.npz in {files[0].parent}/site0.site0.1" in told) == ended
     assert (f"no file in {files[2].parent}/site2.site2.1" in told) == ended
