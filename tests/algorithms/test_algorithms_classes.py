@@ -63,6 +63,7 @@ def test_gradients_are_slopes_of_mean_losses(loss: str) -> None:
 def test_digits_are_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fed3R misses few of them, and FedAvg with one local step descends to the optimum of each loss."""
     monkeypatch.chdir(tmp_path)
+    assert prepare(scenario(*FEDAVG, "algo.loss=one_vs_rest", "dataset=ellipses")).problem.classes == 2
     words = (*DIGITS, "kernels.D=100", "replicates=2")
     assert api.run("algo=fed3r", *words, quiet=True).summary["test_error"].mean() < 0.05
     for loss in ("softmax", "one_vs_rest"):

@@ -43,6 +43,7 @@ from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Batch, Problem
 from fkl.engines.base import make_world
 from fkl.kernels import Dictionary
+from fkl.tasks.batch import BatchJudge
 from fkl.wire.coded_payloads import Quantised
 from fkl.wire.payloads import PerClient
 from fkl.wire.payloads import Size as Booked
@@ -95,6 +96,11 @@ def test_all_agents_converge_to_the_closed_form(method: Any) -> None:
     found = play_experiment(on_graph(method, make_batch(iterations=1500)))
     optimum = found.world.loss.optimum(found.world.training, LAM)[:, None]
     assert np.abs(found.theta[-1] - optimum).max() < 1e-6
+    judge = BatchJudge(found.world, LAM)
+    judge.enter(0, theta := found.theta[0])
+    judge.judge_pending()
+    for name, middle in (("consensus_error", theta.mean(axis=1, keepdims=True)), ("distance", optimum)):
+        assert judge.by_round[name][0] == pytest.approx(np.linalg.norm(theta - middle, axis=(1, 2)) / np.sqrt(K))
     if isinstance(method, WrappedGraph):
         sent = found.ledger.tallies["broadcast"].by_client[0, 0]
         assert sent.tolist() == [1500, 1500 * (P + 1), 1500 * (P * 4 // 8 + 8)]

@@ -112,6 +112,7 @@ def test_checks_find_another_distribution_another_variance_and_noise_that_is_use
         assert checked(np.where(rng.random(inside.shape) < 0.2, np.nan, scores), inside) < OBJECTION
         assert checked(scores / 1000, inside) == pytest.approx(p, rel=1e-6, abs=0)
         assert checked(scores, ~inside) == pytest.approx(p, rel=1e-6, abs=0)
+        assert checked(scores[:5], inside[:5]) == 1, "too few"
     ratio = louder[inside[:, 0], 0].var(ddof=1) / louder[~inside[:, 0], 0].var(ddof=1)
     p = 2 * scipy.stats.f.sf(ratio, inside[:, 0].sum() - 1, (~inside[:, 0]).sum() - 1)
     assert checked(louder[:, :1], inside[:, :1]) == pytest.approx(3 * p, rel=1e-6, abs=0)  # of three checks
@@ -163,6 +164,13 @@ def test_agents_on_a_graph_have_canaries(words: str) -> None:
     assert low < ratio < high
     assert 0.6 <= accountant.epsilon_of(mu, 1e-5) / told["epsilon_upper"][0] <= 1.07
     assert (told["score_in"] - told["score_out"]).mean() == pytest.approx(2 * np.sqrt(10) / 6, abs=0.3)
+
+
+def test_scores_of_all_exchanges_are_added() -> None:
+    """Both of two rounds: four messages of a client, each moved by 2 C, 10 times the noise."""
+    words = "algo=em_kofl privacy=local privacy.clip=7 privacy.noise=0.2 dataset.clients=60 dataset.rounds=2"
+    [told] = audited(*words.split()).to_dict("records")
+    assert told["score_in"] - told["score_out"] == pytest.approx(4 * 10 / np.sqrt(4), abs=1)
 
 
 def test_secure_sums_show_less() -> None:

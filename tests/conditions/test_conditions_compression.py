@@ -47,6 +47,7 @@ def test_top_k_keeps_the_largest_and_sign_contracts(seed: int, share: float) -> 
     """No entry kept is smaller than one left out; |p - C(p)|^2 = |p|^2 - |p|_1^2 / d of each vector p, signed."""
     p = np.random.default_rng(seed).standard_normal((R, K, N, P))
     few = TopK(share=share).code(p, None, False, lambda: p)
+    assert not TopK(share=share).code(p, p[..., 0] > 0, False, lambda: p).kept[p[..., 0] <= 0].any()
     assert (few.kept.sum(axis=(2, 3)) == np.ceil(share * N * P - 1e-9)).all()
     for kept, values in zip(few.kept.reshape(-1, N * P), np.abs(p).reshape(-1, N * P), strict=True):
         assert kept.all() or values[kept].min() >= values[~kept].max()
@@ -78,7 +79,7 @@ def turn(t: int, exchange: int = 0, clients: int = K, streams: Streams | None = 
     return Turn(t, exchange, streams or Streams(0, tuple(range(R))), range(clients))
 
 
-BIASED = (TopK(share=0.3), Sign(), Uniform(bits=3, rounding="nearest"))
+BIASED = (TopK(share=0.3), Sign(), Uniform(bits=2, rounding="nearest"))
 
 
 @pytest.mark.parametrize("condition", BIASED, ids=str)

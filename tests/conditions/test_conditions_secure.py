@@ -135,6 +135,7 @@ def test_bytes_are_counted_as_they_are_played(K: int, neighbours: int | None) ->
     counted = {name.replace("_", " "): size for name, size in overhead(K, neighbours)._asdict().items()}
     assert sizes.pop("masked up") == dict.fromkeys(range(K), -(-9 * 20 // 8))
     assert sizes == {kind: dict.fromkeys(range(K), size) for kind, size in counted.items()}
+    assert overhead(3, None) == (64, 2 * (4 + 64), *[2 * (4 + 2 * 33 + 16)] * 2, 1, 2 * 33)  # numbers have 4 bytes
     assert -(-secure_sum.PRIME.bit_length() // 8) == SHARE, "no longer than a share has to be"
 
 

@@ -20,11 +20,13 @@ from fkl.tasks.task import read_table
 ROWS = 48
 JUDGED = {"id": 900.0, "size": 1e6, "drug": "zzz", "stay": 5e5}
 """What the cells of rows that are only judged become."""
+PARTIES = ("algo=fdskl", "algo.loss=square", "partition=vertical", "partition.parties=2")
 CALLS = {
     "one split": ("algo=one_shot_ridge",),
     "a fold": ("algo=one_shot_ridge", "algo.fold=1"),
     "a part": ("algo=one_shot_ridge", "rows=judge_0"),
-    "parties": ("algo=fdskl", "algo.loss=square", "partition=vertical", "partition.parties=2"),
+    "parties": PARTIES,
+    "given": (*PARTIES, "partition.how=given", "partition.groups=[[0],[1]]", "dataset.drop=[kind,drug]"),
     "classes": ("algo=pooled_svm", "dataset.labels=code", "dataset.target=kind", "dataset.drop=[stay]"),
 }
 

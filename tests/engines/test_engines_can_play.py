@@ -40,6 +40,6 @@ def test_engines_conclude_from_facts(facts: dict[str, Any], engines: list[str]) 
 
 
 def test_a_refusal_names_the_reason_and_the_engines_that_can() -> None:
-    said = r"^engine=jax: must be numba or numpy for eM-KOFL: JAX cannot trace network.compute_s$"
+    said = r"^engine=jax: must be numba or numpy for eM-KOFL: JAX cannot trace privacy, network.compute_s$"
     with pytest.raises(BadValue, match=said):
-        load(compose("algo=em_kofl", "engine=jax", "network.compute_s=0.1"))
+        load(compose("algo=em_kofl", "engine=jax", "network.compute_s=0.1", "privacy=sampled", "participation=share"))

@@ -105,12 +105,13 @@ def test_too_few_scores_leave_intervals_unbounded() -> None:
 
 
 def test_without_a_server_each_client_calibrates_on_its_own_rows() -> None:
-    """Errors of 1 of one client and of 3 of the other: their intervals are twice as long."""
+    """Errors of 1/4 and 3/4: their intervals are twice as long; a third client's, of two rows, have no bound."""
     intervals = Split(0.5).begin(SimpleNamespace(streams=Streams(0, (0,))), False)  # type: ignore[arg-type]
-    client, y = np.arange(80) % 2, np.linspace(-5, 5, 80)
-    _, own = intervals.columns(0, [y], [y + 1 + 2 * client], [client], 2)
-    assert own["conformal_length_90"].tolist() == [pytest.approx([2, 6])]
-    assert own["conformal_coverage_90"].tolist() == [[1, 1]]
+    client, y = np.append(np.arange(80) % 2, [2, 2]), np.arange(82.0)
+    together, own = intervals.columns(0, [y], [y + 0.25 + 0.5 * client], [client], 3)
+    assert own["conformal_length_90"].tolist() == [pytest.approx([0.5, 1.5, np.nan], nan_ok=True)]
+    assert own["conformal_coverage_90"].tolist() == [[1, 1, 1]]
+    assert together["conformal_length_90"] == 1  # of bounded ones alone
 
 
 BATCH = ("dataset=diabetes", "kernels.D=20", "replicates=3", "precision=float64", "figures=none")

@@ -39,7 +39,7 @@ SHARED = ("dataset=diabetes", "partition=iid", "partition.clients=4", "partition
 CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none")
 JUDGED = {
     "pof_mkl": ("mse", "squares", *SHARED, "algo.eta=0.3"),
-    "coke": ("test_mse", "squares", *SHARED, "algo.iterations=60", "chunk=2"),
+    "coke": ("test_mse", "squares", *SHARED, "partition=quantity_skew", "algo.iterations=60", "chunk=2"),
     "dekrr_ddrf": ("test_mse", "squares", *SHARED),
     "cascade_svm": ("test_error", "wrong", *CLASSES),
     "fdskl": ("test_error", "wrong", *CLASSES, "partition=vertical", "partition.parties=2"),

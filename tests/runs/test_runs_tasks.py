@@ -19,9 +19,10 @@ PLAYED: dict[str, tuple[type[Task], tuple[str, ...]]] = {
     "a batch": (BatchTask, ("algo=cta",)),
     "a batch of two classes": (BatchTask, ("algo=cta", "algo.loss=logistic", "dataset=ellipses", "dataset.rows=90")),
     "a split for each": (PerReplicateTask, ("algo=pooled_svm",)),
+    "one split": (PerReplicateTask, ("algo=pooled_svm", "replicates=1")),
     "parties, no classes": (
         VerticalTask,
-        ("algo=dsg", "algo.loss=square", "dataset=diabetes", "partition=vertical", "partition.parties=2"),
+        ("algo=vertical_ridge", "dataset=diabetes", "partition=vertical", "partition.parties=2", "intervals=split"),
     ),
 }
 """Of every kind, a method that is quick."""
@@ -30,9 +31,10 @@ PLAYED: dict[str, tuple[type[Task], tuple[str, ...]]] = {
 @pytest.mark.parametrize("name", PLAYED)
 def test_a_task_tells_what_is_asked(name: str) -> None:
     """No figure of a run is empty, the last round is in the summary, and a line tells samples and features."""
-    experiment = prepare(scenario(*PLAYED[name][1], "replicates=2"))
+    experiment = prepare(scenario("replicates=2", *PLAYED[name][1]))
     records = make_records(experiment, simulate(experiment, None, None, lambda _: None))
     assert type(experiment.task) is PLAYED[name][0]
+    assert experiment.task.signs == ("two classes" in name)
     for file, panel in experiment.task.panels().items():
         drawn = [column for column in panel.curves if column in records.rounds and records.rounds[column].notna().any()]
         untold = file == "calibration" and "log_score" not in records.rounds

@@ -42,6 +42,7 @@ def test_units_of_equal_weight_have_students_t_as_scipy_has_it() -> None:
         expected = ttest_1samp(found.d, 0)
         assert found.p == pytest.approx(expected.pvalue, rel=1e-9)
         assert found.interval(0.9) == pytest.approx([*expected.confidence_interval(0.9)], rel=1e-9)
+    assert np.isnan(from_seeds([1.1] * 10, [1.0] * 10).p), "nothing was random"
     assert ttest_rel(np.log(a), np.log(b)).pvalue == pytest.approx(seeds.p, rel=1e-9)
 
 
@@ -58,6 +59,10 @@ def test_blocks_of_rounds_know_that_rounds_hang_together() -> None:
             refused += 1
     assert alarms / times <= 0.075
     assert 0 < refused / times < 0.1
+    a, b = np.random.default_rng(5).lognormal(0, 0.1, (2, 25))  # blocks of two and of three rounds
+    found = from_time(a, b)
+    assert found.m == pytest.approx(np.log(a.mean() / b.mean()))
+    assert found.d[1] == pytest.approx(a[2:5].mean() / a.mean() - b[2:5].mean() / b.mean())
     naive = ttest_1samp(difference, 0, axis=1).pvalue < 0.05
     assert naive.mean() == pytest.approx(0.67, abs=0.04)
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import f, t, ttest_1samp, ttest_ind_from_stats
 
 from fkl.statistics.equivalence import AGREES, CANNOT_TELL, DIFFERS, Equivalence, curve, largest_deviation
 
@@ -99,10 +100,23 @@ def test_a_curve() -> None:
         abs=0.05 + 1.833 * 0.05,  # D and SE are printed to a tenth
     )
     assert curve(points, np.random.default_rng(0).standard_normal((R, 5))) == AGREES
+    assert curve([Equivalence(4.0, 0.5, R, np.nan, 4.4, 0.1, R)], np.eye(R)) == CANNOT_TELL  # 4.4 is printed as 4
     # Points that all move together are one; the quantile is Student's for two sides
     together = np.random.default_rng(0).standard_normal((10, 1)) + np.zeros((1, 10))
     assert largest_deviation(together) == pytest.approx(2.262, abs=0.15)
     assert 2.6 < largest_deviation(np.random.default_rng(0).standard_normal((200, 10))) < 3.0
+
+
+def test_intervals_and_spreads_are_scipy_s() -> None:
+    """Student's, Welch's, and F's, just inside and just outside both of its ends."""
+    ours = np.array([103.0, 101.0, 108.0])
+    assert 100 + beside(100.0, ours, 10**12).u == pytest.approx(ttest_1samp(ours, 0).confidence_interval(0.9).high)
+    ratios = [side * end for end in f.interval(0.95, 9, 14) for side in (0.99, 1.01)]
+    found = [Equivalence(100.0, 0.0, 15, 3.0, 103.0, 3.0 * np.sqrt(ratio), 10) for ratio in ratios]
+    assert ["spreads differ, theirs 3" in one.why for one in found] == [True, False, False, True]
+    for one in found:
+        welch = ttest_ind_from_stats(103, one.s, 10, 100, 3, 15, equal_var=False)
+        assert 2 * t.sf(one.D / one.SE, one._nu(10)) == pytest.approx(welch.pvalue)
 
 
 def test_what_would_help_is_told() -> None:
@@ -118,6 +132,7 @@ def test_what_would_help_is_told() -> None:
 def test_nothing_is_drawn_and_nothing_is_unsure() -> None:
     exact = 100.0, 0.5, 1, np.nan
     assert [Equivalence(*exact, x, 0.0, 1).outcome for x in (100.0, 109.0, 110.0)] == [AGREES, AGREES, DIFFERS]
+    assert Equivalence(4.0, 0.5, 1, np.nan, 4.5, 0.0, 1).outcome == CANNOT_TELL  # it may be printed as 4
     assert Equivalence(0.0, 0.5, 1, np.nan, 3.0, 0.0, 1).outcome == DIFFERS
     sure = 100.0, 0.05, 1, np.nan  # replicates that never get so far: their lower bounds tell a difference only above
     found = [Equivalence(*sure, x, 0.1, 20, failed=1).outcome for x in (100.0, 150.0, 50.0)]

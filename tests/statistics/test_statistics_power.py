@@ -48,7 +48,7 @@ def test_four_looks_hold_the_level_by_their_levels_alone() -> None:
     assert 0.03 <= stopped.mean() <= 0.05 + 0.007
     anyway = np.any([p[seeds] < 0.05 for seeds in LOOKS], axis=0)
     assert anyway.mean() == pytest.approx(0.15, abs=0.011)
-    assert sum(LOOKS.values()) == pytest.approx(0.05)
+    assert [*LOOKS] == [5, 10, 20, 40] and sum(LOOKS.values()) == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize(("seeds", "factor"), [(5, 1.56), (10, 1.29)])

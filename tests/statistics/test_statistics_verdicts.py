@@ -79,6 +79,7 @@ def test_words_name_the_better_method_and_how_much_larger_the_others_error_is() 
         verdict = one(sign * m, half)
         assert verdict.words == f"{better} is better than {worse} by 4.1 % [1.9, 6.4], p {verdict.p:.2g}"
     assert one(-0.03, 0.009).words == "A is better than B by 3.0 % [2.1, 4.0], beyond the margin, p < 0.0001"
+    assert "; one data set decides this: the signed ranks" in one(0.03, 0.009, unit="data set").words
     assert one(0.003, 0.01).words == "A and B are practically equal, within 2 %: 0.3 % [−0.5, 1.1] at 90 %"
 
 
