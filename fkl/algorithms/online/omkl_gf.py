@@ -116,7 +116,9 @@ def _chosen_kernels(t, eta, late, log_w, pi, A, graph_draws, node_draws):
     """Kernels (R, N) that are chosen in round t; writes pi and A."""
     S = np.empty(log_w.shape, np.bool_)
     for r in range(len(S)):
-        S[r] = _draw_graph_and_node(t, eta, late, log_w[r], pi[r], A[r], graph_draws[r], node_draws[r])[1]
+        chosen = _draw_graph_and_node(t, eta, late, log_w[r], pi[r], A[r], graph_draws[r], node_draws[r])[1]
+        for i in range(S.shape[1]):
+            S[r, i] = chosen[i]
     return S
 
 

@@ -171,7 +171,9 @@ def _chosen_kernels(eta, way, late, log_u, A, D, draws):
     """Kernels (R, N) that are chosen in a round."""
     S = np.empty(log_u.shape, np.bool_)
     for r in range(len(S)):
-        S[r] = A[take_node(eta, way, late, log_u[r], D, draws[r])[1]]
+        node = take_node(eta, way, late, log_u[r], D, draws[r])[1]
+        for i in range(S.shape[1]):
+            S[r, i] = A[node, i]
     return S
 
 
@@ -284,20 +286,24 @@ def _chosen_refined(eta, way, late, rank, log_u, A, ranks, refined, good, draws)
     S = np.empty(log_u.shape, np.bool_)
     for r in range(len(S)):
         _refine_graph(relative_weights(log_u[r]), A, ranks, rank, refined[r], good[r])
-        S[r] = refined[r, take_node(eta, way, late, log_u[r], good[r], draws[r])[1]]
+        node = take_node(eta, way, late, log_u[r], good[r], draws[r])[1]
+        for i in range(S.shape[1]):
+            S[r, i] = refined[r, node, i]
     return S
 
 
 @njit
 def _refine_graph(u, A, ranks, rank, refined, good):
     """Set D' = {i: u_i / U >= (beta - xi / N) / (1 - xi)}, eq. (44), and add the missing edges (d_i, i), eq. (45)."""
-    threshold = np.sort(u)[u.size - rank]  # the inequality with the definition of beta inserted
-    for i in range(u.size):
-        good[i] = u[i] >= threshold
-    refined[:] = A
+    # Loops, because numba needs seconds to compile a sort, or an assignment of arrays
     covered, farthest = np.zeros(u.size, np.bool_), np.full(u.size, -1)
-    for j in np.flatnonzero(good):
+    for j in range(u.size):
+        larger = 0
         for i in range(u.size):
+            larger += u[i] > u[j]
+            refined[j, i] = A[j, i]
+        good[j] = larger < rank  # the inequality with the definition of beta inserted
+        for i in range(u.size if good[j] else 0):
             covered[i] |= A[j, i]
             if farthest[i] < 0 or ranks[i, j] > ranks[i, farthest[i]]:
                 farthest[i] = j
