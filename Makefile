@@ -32,9 +32,11 @@ test-without-data: $(VENV)/ready
 	&& env -u FKL_DATA PYTHONPATH=$$folder/fkl $(abspath $(BIN))/python -m pytest --numprocesses=auto --dist=loadfile \
 		-m 'not slow' $$(grep -rl published_files --include='test_*.py' tests) && rm -rf $$folder
 
-# The slow tests that CI runs: all methods, pages and the site. `make test SLOW=yes` runs every slow test.
+# The slow tests that CI runs: all methods, pages and the site. `make test SLOW=yes` runs every slow test, also those with
+# a process for each party of each method, which take longer than all others of the methods together.
 test-slow: $(VENV)/ready
-	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile -m slow $(SLOW_TESTS)
+	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile -m slow $(SLOW_TESTS) \
+		-k 'not (parties_share_nothing or seeded_runs_repeat or kills_at_random)'
 
 # What the tests of `make test` cost: the twenty most expensive ones, and each folder.
 test-costs: $(VENV)/ready
