@@ -36,7 +36,7 @@ test-without-data: $(VENV)/ready
 # a process for each party of each method, which take longer than all others of the methods together.
 test-slow: $(VENV)/ready
 	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile -m slow $(SLOW_TESTS) \
-		-k 'not (parties_share_nothing or seeded_runs_repeat or kills_at_random)'
+		-k 'not (parties_share_nothing or seeded_runs_repeat)'
 
 # What the tests of `make test` cost: the twenty most expensive ones, and each folder.
 test-costs: $(VENV)/ready

@@ -157,7 +157,7 @@ def test_a_run_shows_mistakes_and_predicts_classes(tmp_path: Any, monkeypatch: p
 def test_a_run_learns_digits(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Better than the most frequent digit; what needs one function of numbers is refused."""
     monkeypatch.chdir(tmp_path)
-    words = ("dataset=digits", "kernels.D=20", "replicates=1", "algo.loss=logistic")
+    words = ("dataset=digits", "kernels=auto", "kernels.N=5", "kernels.D=20", "replicates=1", "algo.loss=logistic")
     alone = ("algo=raker", "partition=stream", "partition.rounds=600", "algo.eta=2")
     summary = fkl.run(*words, *alone, quiet=True).summary.mean()
     assert summary["error"] < 0.75 * min(summary["error_majority"], summary["error_last_class"])

@@ -385,7 +385,8 @@ def files_left(folder: Path) -> dict[str, bytes]:
     return found
 
 
-@pytest.mark.parametrize("name", ["em_kofl", pytest.param("pof_mkl-bins", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["em_kofl", "pof_mkl-bins"])
 def test_kills_at_random_moments_change_nothing(name: str, tmp_path: Path) -> None:
     """Server and sites end at thirty moments, the same project is started again, and all bytes are as undisturbed."""
     words, left = words_of(name), []
