@@ -53,10 +53,11 @@ def test_the_scale_is_what_the_table_went_through(scaling, x, y):
         ([[1.0], [2.0]], [0, np.nan], "unit_ball", "row 2, column the target: nan is not a finite number"),
         ([[1.0], [np.inf]], [0, 1], "unit_ball", "row 2, column f0: inf is not a finite number"),
         ([[1.0], [1e200]], [0, 1], "unit_ball", "row 2: its features are so large"),
-        ([[0.0], [0.0]], [0, 1], "unit_ball", "all features of all rows are 0"),
+        ([[5e-324], [0.0]], [0, 1], "unit_ball", "all features of all rows are 0"),
         ([[-1.7e308], [1.7e308]], [0, 1], "unit_box", ""),
         ([[1.0], [2.0]], [-1.7e308, 1.7e308], "unit_ball", ""),
         ([[1.0], [2.0]], [0, 1e31], "none", ""),
+        ([[1.0], [1e31]], [0, 1], "none", "row 2, column f0: .* too large"),
     ],
 )
 def test_what_cannot_be_scaled_is_refused_with_the_file_s_name(x, y, scaling, said):

@@ -198,6 +198,7 @@ REFUSED = [
     (pickle.dumps([1, 2]), {}, "is a file of another program"),
     (b"MATLAB 5.0 MAT-file, Platform: GLNXA64" + bytes(200), {}, "is a MATLAB or HDF5 file"),
     (PLAIN.encode("utf-16-le"), {}, "dataset.encoding=utf-16-le may read it"),
+    (PLAIN.encode("utf-16")[:-1], {}, "is not text in UTF-16"),
 ]  # fmt: skip
 """Content, keys, and words of the line."""
 
