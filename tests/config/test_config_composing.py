@@ -2,8 +2,6 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -179,12 +177,3 @@ def test_a_slip_is_refused_with_what_may_be_meant(words: str) -> None:
     said, help = SLIPS[words]
     assert str(refused.value).startswith(said)
     assert "".join(refused.value.help).startswith(help)
-
-
-@pytest.mark.parametrize("words", ["run algo=nope", "describe pof_mkl", "run --help"])
-def test_an_answer_without_a_run_imports_no_library(words: str) -> None:
-    """Not even Hydra."""
-    code = f"import sys; sys.argv = ['fkl', *{words.split()!r}]\n"
-    code += "from fkl.cli import main\ntry: main()\nexcept SystemExit as stop: assert stop.code in (0, 2)\n"
-    code += "assert not {'hydra', 'numpy', 'numba'} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)

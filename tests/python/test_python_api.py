@@ -129,8 +129,6 @@ def test_what_a_run_warns_of_is_a_warning_of_python_s(
     ("words", "line"),
     [
         (("algo=none",), "algo=none: no such choice"),
-        (("algo=raker,omkr",), "algo=raker,omkr: several values need fkl run -m"),
-        (("algo.eta=-1", "algo=raker", "partition=stream"), "algo.eta=-1.0: must be a number > 0"),
         (("-m", "algo=raker"), "-m: not allowed here; fkl.run accepts only KEY=VALUE words, for one run"),
         ((["algo=raker"],), "word=['algo=raker']: must be text such as"),
     ],
