@@ -135,16 +135,6 @@ def test_what_may_not_be_read_is_named(good: Path, monkeypatch: pytest.MonkeyPat
     assert collect(Path("outputs")).broken == {good: "mse.png cannot be read (Permission denied)"}
 
 
-@pytest.mark.parametrize("command", [("table", "parsimonious/learners"), ("figure", "parsimonious/1")])
-def test_tables_and_figures_warn_too(fkl: Callable[..., Answer], good: Path, command: tuple[str, ...]) -> None:
-    """Before the line that refuses, where there is one."""
-    BROKEN["rounds cut short"].by(good)
-    answer = fkl(*command)
-    lines = answer.err.splitlines()
-    assert lines[0].endswith("outputs/runs/good: rounds.csv has changed since the run ended")
-    assert (answer.code, len(lines)) == ((2, 2) if command[0] == "table" else (0, 1))
-
-
 def test_a_run_counts_once_however_many_links_lead_there(whole: Path, good: Path) -> None:
     """From elsewhere, and to a link."""
     for name, target in (("a", "good"), ("b", whole), ("c", "b")):
