@@ -140,18 +140,6 @@ def test_the_study_of_the_page_is_counted(
     assert [part.name for part in plan.datasets][2] == "Wards"
 
 
-@pytest.mark.slow
-def test_the_study_of_the_page_ends_in_a_table(fkl: Callable[..., Answer], tmp_path: Path) -> None:
-    plan = yaml.safe_load(blocks_of("paper_table.md", "yaml")[0])
-    plan |= {"datasets": ["diabetes"], "beside": ["mean"], "set": ["kernels.D=4"]}
-    plan["tune"]["trials"], plan["judge"]["seeds"] = 2, 3
-    (tmp_path / "study.yaml").write_text(yaml.safe_dump(plan))
-    for words in (["study", "study.yaml"], ["study", "study.yaml", "--status"]):
-        assert fkl(*words).code == 0
-    table = (tmp_path / "study" / "results-240pt.tex").read_text()
-    assert r"\begin{tabular}" in table and "vM-KOFL" in table
-
-
 NEEDS_CLUSTER = ("hydra/launcher=submitit_slurm", "hydra/launcher=ray")
 SMALLER = {
     "seed=0,1,2": ("seed=0",),
