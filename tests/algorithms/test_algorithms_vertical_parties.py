@@ -13,7 +13,6 @@ from literal.toy_cipher import Toy
 
 from fkl.algorithms.vertical.ciphers import Cipher, Paillier, Plain
 from fkl.algorithms.vertical.fd_svrg import FdSvrg, Linear, Slopes
-from fkl.algorithms.vertical.fdskl import Fdskl
 from fkl.algorithms.vertical.kernel_machines import Nystroem, PpSvmv
 from fkl.algorithms.vertical.parties import Actor, Count, Held, Learning, Own, Wire
 from fkl.algorithms.vertical.ridge import FeatureRidge
@@ -22,7 +21,6 @@ from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance.isolated import play_apart, require_parties_agree, require_sent
 from fkl.conformance.party_process import PartyObject
 from fkl.contract.parties import Booked, counting_into, deal_features
-from fkl.contract.world import Common
 from fkl.data.problem import Table
 from fkl.data.vertical import FeatureGroups
 from fkl.engines.base import Experiment, make_world
@@ -198,17 +196,3 @@ def test_an_honest_method_is_not_blamed() -> None:
 def test_cheats_are_found(cheat: type) -> None:
     with pytest.raises(BrokenPromiseError, match=CHEATS[cheat]):
         apart(cheat())
-
-
-@dataclass(frozen=True)
-class DrawsOthersPhases(Fdskl):
-    """Every worker has the phases of the next one."""
-
-    def phases(self, common: Common, t: int, holder: int) -> Array:
-        """Of the other seed."""
-        return super().phases(common, t, 1 - holder)
-
-
-def test_a_worker_has_no_phases_but_its_own() -> None:
-    with pytest.raises(BrokenPromiseError, match=r"a party, in isolation, .*: it draws party [01]'s numbers of PHASES"):
-        apart(DrawsOthersPhases(iterations=3))
