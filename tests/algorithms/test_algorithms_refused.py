@@ -23,6 +23,7 @@ REFUSED = [
     ("algo=omkl_sfg kernels.N=7 kernels.laplacians=0 algo.M=8", "algo.M=8"),
     ("algo=omkl_sfg_r kernels.N=7 kernels.laplacians=0 algo.M=3 algo.rank=8", "algo.rank=8"),
     ("algo=odkla kernels=rbf", "kernels.N=51"),
+    ("algo=coke kernels=rbf", "kernels.N=51"),
     ("algo=odkla ~topology", "topology=None"),
     ("algo=qc_odkla network.loss=0.1", "network.loss=0.1"),
     ("algo=dekrr_ddrf network.loss=0.1", "network.loss=0.1"),
