@@ -249,10 +249,6 @@ class Deployment:
         words = ["--number", str(k), "--rows", str(self.files[k]), "--certificates", "ca.crt", "--key", f"site{k}.key"]
         self.start(f"site{k}", sys.executable, "-m", "fkl", "flower", "site", f"{HERE}:{self.link}", *words)
 
-    def is_running(self, name: str) -> bool:
-        """Whether a process was started, and not yet ended by `kill`."""
-        return name in self._running
-
     def kill(self, name: str, how: int = signal.SIGKILL) -> None:
         """End a process that was started here, and its process group."""
         process = self._running.pop(name)

@@ -3,11 +3,18 @@
 `test_data_hashes.py` knows their arrays.
 """
 
+import io
+import lzma
+
 import numpy as np
-from published_files import real
+import pytest
+from published_files import STORE, need, real
+from without_hashes import small
 
 from fkl.data.normalise import normalise
 from fkl.data.registry import dataset
+from fkl.data.store import DataFile, Store
+from fkl.data.wave_farm import WaveFarm
 
 
 def test_energy_as_published_is_the_scaled_rows_of_at_most_300_wh():
@@ -32,3 +39,22 @@ def test_airquality_as_published_has_the_mark_of_missing_values_as_a_value():
     every, dekrr = (real(dataset("airquality", input=name)) for name in ("all", "dekrr"))
     assert every.x.shape == (9357, 13) and (every.x[:, 1] == -200).sum() == (dekrr.x[:, 1] == 0).sum() == 1683
     assert np.allclose(normalise(every, "unit_box").x, dekrr.x, atol=1e-14)
+
+
+def test_wec_reads_real_rows_whose_total_is_linear_in_the_powers_as_in_the_simulated_farm(tmp_path):
+    """A derived subset of UCI 494: rows of 48 scaled features and the scaled total power."""
+    loadmat = pytest.importorskip("scipy.io").loadmat
+    subset = DataFile("wec", "Wave.mat", "https://nowhere.invalid/none.zip")
+    need((subset,))
+    content = loadmat(io.BytesIO(lzma.decompress(STORE.find(subset).read_bytes())))
+    sites = np.concatenate([content["X"].T, content["y"]], axis=1).reshape(4, 2300, 49)
+    for file, rows in zip(dataset("wec").layout.used, sites, strict=True):
+        np.savetxt(tmp_path / file["name"], rows, delimiter=",", fmt="%.17g")
+    table = small("wec", {"file_rows": 2300}, rows_per_site=2000).load(Store(tmp_path, offline=True), None)
+    assert np.array_equal(table.x, sites[:, :2000, :48].reshape(-1, 48))
+    assert np.array_equal(table.y, sites[:, :2000, 48].ravel())
+    farm = WaveFarm(rows_per_site=500).load(STORE, np.random.default_rng(0))
+    for x, total in ((table.x, table.y), (farm.x, farm.y)):
+        design = np.column_stack([x[:, 32:], np.ones(len(x))])
+        fit = np.linalg.lstsq(design, total, rcond=None)[0]
+        assert np.abs(design @ fit - total).max() < 1e-8 * max(1.0, total.max())
