@@ -3,7 +3,7 @@
 A method asks its `PointwiseLoss` for `value` and `derivative`, and compiled loops ask `loss_of_one` and `slope_of_one`.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,10 +109,13 @@ class PointwiseLoss(NamedTuple):
         """The column of the loss itself."""
         return "loss" if "loss" in self.columns else self.columns[0]
 
-    def shown(self, f: Array, y: Array) -> dict[str, Array]:
-        """What each prediction adds to the columns; for two classes f = 0 is a mistake, for several f is the class."""
+    def shown(self, f: Array, y: Array, value: Any = None) -> dict[str, Any]:
+        """What each prediction adds to the columns; for two classes f = 0 is a mistake.
+
+        For several classes f is the class, and `value` the loss.
+        """
         if self.several:
-            return {"error": 1.0 * (f != y), "loss": np.zeros(np.shape(f))}  # the method has the loss
+            return {"error": 1.0 * (f != y), "loss": value}
         value = self.value(f, y)
         if self.classes:
             return {"error": 1.0 * (y * f <= 0), "loss": value}

@@ -33,6 +33,7 @@ from fkl.conformance.party_process import Apart, PartyObject, PartyProcess
 from fkl.conformance.played import outcomes
 from fkl.conformance.privacy_facts import require_privacy_facts
 from fkl.contract.world import World
+from fkl.engines.apart import OneAgainstRest
 from fkl.engines.base import Experiment, make_world
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.rounds import Chunk, simulate
@@ -351,9 +352,9 @@ class Conformance:
         hidden = isinstance(algorithm, WrappedStar) and algorithm.hides_presence  # a property of instances
         played = replace(self.experiment, algorithm=algorithm.innermost) if hidden else self.experiment
         doubles = replace(played, problem=played.task.in_doubles(), precision="float64")
-        why = require_parties_agree(played.algorithm, lambda: make_world(doubles, (0,))[0], party)
+        why = require_parties_agree(*_of_parties(doubles), party)
         if party is PartyObject and played.precision != doubles.precision:
-            require_parties_agree(played.algorithm, lambda: make_world(played, (0,))[0], party)
+            require_parties_agree(*_of_parties(played), party)
         return "the condition that hides who is present; the method is isolated without it" if hidden else why
 
     def absent_clients_keep_their_state(self) -> str:
@@ -407,3 +408,11 @@ PROMISES = (
 
 class _InterruptedError(Exception):
     """Raised to interrupt a run."""
+
+
+def _of_parties(experiment: Experiment) -> tuple[Any, Callable[[], World]]:
+    """The method whose parties send messages, and its world in replicate 0; that of the first of several classes."""
+    algorithm = experiment.algorithm
+    if isinstance(algorithm, OneAgainstRest):
+        return algorithm.method, lambda: algorithm.worlds(make_world(experiment, (0,))[0])[0]
+    return algorithm, lambda: make_world(experiment, (0,))[0]

@@ -81,12 +81,12 @@ class Apart:
         return Each(states), self.together(world, outcomes, t)
 
     def worlds(self, world: World) -> list[World]:
-        """The worlds, made once for each common world."""
-        known = vars(self).get("_known")
-        if known is None or known[0] is not world:
-            known = world, self.made(world)
-            object.__setattr__(self, "_known", known)
-        return known[1]
+        """The worlds, made once and kept with the common world."""
+        kept, name = vars(world), type(self).__name__
+        if name not in kept:
+            kept[name] = self.made(world)
+        made: list[World] = kept[name]
+        return made
 
     def made(self, world: World) -> list[World]:
         """The worlds that belong to a common world."""

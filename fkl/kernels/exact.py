@@ -128,4 +128,4 @@ def _substitute(family, rate, x, y, eta, loss, a, f):
             a[i, n + b] = -eta[b] * slope_of_one(loss, f[b, i], y[b]) / 2
 
 
-# Compiled with parts of other modules: 2bee9691, see tests/test_compiled.py
+# Compiled with parts of other modules: 6467a2bf, see tests/test_compiled.py

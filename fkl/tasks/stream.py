@@ -252,10 +252,8 @@ class Sums(NamedTuple):
             here = present[some]
             if not here.any():
                 continue
-            shown = loss.shown(y_hat[:, some], y[some])
-            if outcome.value is not None:
-                shown["loss"] = outcome.value[:, some]
-            shown = {name: here * one for name, one in shown.items()}
+            value = None if outcome.value is None else outcome.value[:, some]
+            shown = {name: here * one for name, one in loss.shown(y_hat[:, some], y[some], value).items()}
             for summed, error in zip(self.errors, shown.values(), strict=True):
                 summed[:, some] += error
             self.loss[:, some] += shown[loss.column] + lam * here * squared_norm[:, some]

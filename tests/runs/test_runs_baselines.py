@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from literal.worlds import make_batch
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.metrics import r2_score
 
+from fkl.basics.pointwise import pointwise_loss
 from fkl.contract.world import Outcome
 from fkl.data.baselines import baselines, constant_error, explained
 from fkl.data.problem import Problem, Scale
@@ -44,6 +46,20 @@ def test_baselines_know_each_client_s_past_and_nothing_else(y: np.ndarray, prese
             assert running_mean[t, k] == pytest.approx((y[t, k] - mean) ** 2, abs=1e-9)
             assert last_value[t, k] == pytest.approx((y[t, k] - last) ** 2, abs=1e-9)
             past.append(y[t, k])
+
+
+@given(arrays(int, (7, 3), elements=st.integers(0, 2)), arrays(bool, (7, 3)))
+def test_baselines_of_several_classes_are_counted(number: np.ndarray, present: np.ndarray) -> None:
+    """The class that was seen most often, the first of ties, and the last one; before any, the first class."""
+    loss = pointwise_loss("logistic")._replace(several=3)
+    majority, last = baselines(replace(streams(2.0 * number - 2, present), loss=loss)).values()
+    for k in range(3):
+        past: list[int] = []
+        for t in range(7):
+            most = max(range(3), key=past.count)
+            assert majority[t, k] == (present[t, k] and most != number[t, k])
+            assert last[t, k] == (present[t, k] and [0, *past][-1] != number[t, k])
+            past += [number[t, k]] * int(present[t, k])
 
 
 def test_columns_of_a_stream_are_those_of_scikit_learn() -> None:

@@ -188,4 +188,4 @@ def _probability_reached(p, A, floor):
     return np.maximum(q, floor)
 
 
-# Compiled with parts of other modules: 783e1182, see tests/test_compiled.py
+# Compiled with parts of other modules: 36f9450b, see tests/test_compiled.py

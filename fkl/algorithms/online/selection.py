@@ -205,4 +205,4 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
     return y_hat / total, squared_norm / total
 
 
-# Compiled with parts of other modules: 4c26ede3, see tests/test_compiled.py
+# Compiled with parts of other modules: c52c681e, see tests/test_compiled.py
