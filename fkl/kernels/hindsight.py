@@ -5,17 +5,19 @@ comparator for regret in hindsight: POF-MKL, eq. (12); graph-aided OMKL, eqs. (1
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 from scipy.linalg.blas import dtrmm
-from scipy.linalg.lapack import dtrtri
+from scipy.linalg.lapack import dpstrf, dtrtri
 
 from fkl.basics.arrays import Array
 from fkl.basics.files import CannotWriteError, DamagedError, read_sealed, write_sealed
@@ -26,23 +28,54 @@ from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.threads import at_most, in_parts
 
-CONTENDERS = 2
-WORK = 3e10
-"""Largest product of rows and squared landmarks: about three seconds per kernel."""
-SCREENING_ROWS, SCREENING_LANDMARKS = 1000, 150
-FORM = 3
+SCREENING = (1000, 100, 12), (4000, 150, 3), (16000, 200, 1)
+"""Steps of screening: most rows, most landmarks, and number of kernels that go on."""
+WORK = 1e10
+"""Largest product of rows and squared landmarks: about a second per kernel."""
+EXACT_ROWS = 1000
+"""Most rows that can all be landmarks."""
+CANDIDATES = 4096, 2**15
+"""Fewest and most rows from which landmarks are drawn; between them, a quarter of all rows."""
+ACCURACY = 0.01
+"""Mean residual, as a share of lambda, at which enough landmarks are drawn."""
+FORM = 4
 """Version of the arithmetic; versions round differently."""
-RECIPE = CONTENDERS, WORK, SCREENING_ROWS, SCREENING_LANDMARKS, FORM
+RECIPE = SCREENING, WORK, EXACT_ROWS, CANDIDATES, ACCURACY, FORM
 """Everything on which the quality of the approximation and its last digits depend."""
-BLOCK_ROWS = 8192
+BLOCK_ROWS = 2048
+Kernel = Callable[[Array, Array], Array]
+"""Values (n, m) of a kernel between the rows of two arrays."""
+DRAWN_AT_ONCE, LEAST_PIVOT, JITTER = 64, 1e-9, 1e-9
+
+
+class Fit(NamedTuple):
+    """A function of one kernel, fitted to all samples.
+
+    Parameters
+    ----------
+    kernel : int
+    landmarks : (m, d)
+    alpha : (m,)
+        Weights of the kernel at the landmarks.
+    squared_norm : float
+        |f|_H^2.
+    total : float
+        Sum over all samples of l(f(x_j), y_j) + lam |f|_H^2, which the fit minimises.
+    """
+
+    kernel: int
+    landmarks: Array
+    alpha: Array
+    squared_norm: float
+    total: float
 
 
 def best_loss(dictionary: Dictionary, x: Array, y: Array, lam: float, loss: PointwiseLoss = SQUARED) -> Array:
     """Loss of every sample under the best single kernel's fit to all of them.
 
-    The fit minimises sum_j l(f(x_j), y_j) + n lam |f|_H^2 over the span of as many evenly spaced samples as `WORK`
-    allows (Nystroem; exact up to 3100 rows, then 1580 samples for 12000 rows, 500 for 120000). Only the best
-    `CONTENDERS` kernels are fitted, as ranked by the same fit to `SCREENING_ROWS` evenly spaced rows.
+    The fit minimises sum_j l(f(x_j), y_j) + n lam |f|_H^2 over the span of the kernel at some samples, the landmarks:
+    all samples up to `EXACT_ROWS`, else those of `draw_landmarks`. Kernels are ranked by fits to some rows, and only
+    the best one is fitted to all, see `SCREENING`.
 
     Parameters
     ----------
@@ -58,48 +91,97 @@ def best_loss(dictionary: Dictionary, x: Array, y: Array, lam: float, loss: Poin
     (n,)
         l(f(x_j), y_j) + lam |f|_H^2.
     """
-    some = _evenly_spread(len(x), SCREENING_ROWS)
+    most = int(np.sqrt(WORK / len(x))) if loss.kind == SQUARE else MOST_LANDMARKS
+    kernels: Iterable[int] = range(dictionary.N)
     with at_most(None):
-        screened = _losses(dictionary, range(dictionary.N), x[some], y[some], lam, SCREENING_LANDMARKS, loss)
-        contenders = np.argsort([of_fit.sum() for of_fit in screened], kind="stable")[:CONTENDERS]
-        return min(_losses(dictionary, contenders, x, y, lam, int(np.sqrt(WORK / len(x))), loss), key=np.sum)
+        for rows, landmarks, count in SCREENING:
+            some = _random_rows(len(x), rows)
+            screened = _fits(dictionary, kernels, x[some], y[some], lam, landmarks, loss)
+            kernels = [fit.kernel for fit in sorted(screened, key=attrgetter("total"))[:count]]
+        [best] = _fits(dictionary, kernels, x, y, lam, most, loss)
+    made = empty(len(y))
+    for block in row_blocks(len(x), 1, BLOCK_ROWS):
+        f = best.alpha @ dictionary.gram(best.kernel, best.landmarks, x[block])
+        made[block] = loss.value(f, y[block]) + lam * best.squared_norm
+    return made
 
 
-def _losses(
-    dictionary: Dictionary, kernels: Iterable[int], x: Array, y: Array, lam: float, landmarks: int, loss: PointwiseLoss
-) -> list[Array]:
-    """Losses (n,) of the fits of some kernels, several at once."""
-    each = [int(i) for i in kernels]
-    losses: list[Array] = [y] * len(each)
+def _fits(
+    dictionary: Dictionary, kernels: Iterable[int], x: Array, y: Array, lam: float, most: int, loss: PointwiseLoss
+) -> list[Fit]:
+    """Fits of some kernels with at most so many landmarks, several at once."""
+    each = list(kernels)
+    fits: dict[int, Fit] = {}
 
     def fit(begin: int, end: int) -> None:
-        for place in range(begin, end):
-            own = dictionary, each[place], x, y, lam, landmarks
-            losses[place] = _ridge_loss(*own) if loss.kind == SQUARE else _convex_loss(*own, loss)
+        for i in each[begin:end]:
+            kernel = partial(dictionary.gram, i)
+            own = kernel, draw_landmarks(kernel, x, lam, most), x, y, lam
+            fits[i] = Fit(i, own[1], *(_ridge(*own) if loss.kind == SQUARE else _convex(*own, loss)))
 
     in_parts(fit, len(each))
-    return losses
+    return [fits[i] for i in each]
 
 
-def _ridge_loss(dictionary: Dictionary, i: int, x: Array, y: Array, lam: float, count: int) -> Array:
-    landmarks = x[_evenly_spread(len(x), count)]
-    m, blocks = len(landmarks), list(row_blocks(len(x), 1, BLOCK_ROWS))
-    root = scipy.linalg.cholesky(dictionary.gram(i, landmarks, landmarks) + 1e-9 * np.eye(m), lower=True)
+def draw_landmarks(kernel: Kernel, x: Array, lam: float, most: int) -> Array:
+    """Samples whose span is close to that of all: randomly pivoted Cholesky (Chen, Epperly, Tropp and Webber, 2023).
+
+    Of `CANDIDATES` random rows, a few at a time are drawn with odds of d_j, the squared distance of k(x_j, .) from the
+    span of those before, until the mean of d is at most `ACCURACY` lam. With e the mean of d over all n rows, divided
+    by lam, the least sum of squared errors + n lam |f|^2 in the span exceeds that in the whole space by a factor of at
+    most 1 + e + e^2: with alpha = (y - f*) / (n lam) for the minimiser f* = sum_j alpha_j k(x_j, .), and E the kernel
+    matrix minus that of the span, the projection of f* costs (|E alpha|^2 + n lam alpha'E alpha), and |E| <= n lam e.
+
+    Parameters
+    ----------
+    kernel : callable
+        Values between the rows of two arrays.
+    x : (n, d)
+    lam : float
+    most : int
+        Largest number of landmarks.
+
+    Returns
+    -------
+    (m, d)
+    """
+    if len(x) <= min(most, EXACT_ROWS):
+        return x
+    random, rows = np.random.default_rng(0), x[_random_rows(len(x), int(np.clip(len(x) // 4, *CANDIDATES)))]
+    left = np.concatenate([np.diagonal(kernel(some, some)) for some in np.array_split(rows, -(-len(rows) // 64))])
+    phi, chosen = np.empty((min(most, len(rows)), len(rows))), np.empty(0, np.int64)
+    while len(chosen) < len(phi) and left.mean() > ACCURACY * lam:
+        r, count = len(chosen), min(DRAWN_AT_ONCE, len(phi) - len(chosen))
+        drawn = np.unique(random.choice(len(rows), count, p=left / left.sum()))
+        values = kernel(rows[drawn], rows) - phi[:r, drawn].T @ phi[:r]
+        root, order, rank, _ = dpstrf(values[:, drawn], lower=1, tol=LEAST_PIVOT)
+        new = order[:rank] - 1  # the others are in the span of these
+        phi[r : r + rank] = scipy.linalg.solve_triangular(root[:rank, :rank], values[new], lower=True)
+        left -= np.square(phi[r : r + rank]).sum(axis=0)
+        left[drawn] = 0
+        left[left < LEAST_PIVOT] = 0
+        chosen = np.append(chosen, drawn[new])
+    return rows[chosen]
+
+
+def _ridge(kernel: Kernel, landmarks: Array, x: Array, y: Array, lam: float) -> tuple[Array, float, float]:
+    """The weights, squared norm and total of a kernel's ridge regression."""
+    m = len(landmarks)
+    root = scipy.linalg.cholesky(kernel(landmarks, landmarks) + JITTER * np.eye(m), lower=True)
     inverse, _ = dtrtri(root, lower=1)
+    blocks = [*row_blocks(len(x), 1, BLOCK_ROWS)]
+    covariances, correlations = np.empty((len(blocks), m, m)), np.empty((len(blocks), m))
 
-    covariance, correlation = (len(x) * lam + 1e-12) * np.eye(m), np.zeros(m)
-    for block in blocks:
-        # Features phi = L^-1 k(landmarks, x_j), with L L' the kernel on the landmarks; |f|_H is then |beta|
-        gram = dictionary.gram(i, landmarks, x[block])
-        phi = dtrmm(1.0, inverse, gram.T, side=1, lower=1, trans_a=1, overwrite_b=1).T
-        covariance += phi @ phi.T
-        correlation += phi @ y[block]
+    def add(begin: int, end: int) -> None:
+        for place, block in enumerate(blocks[begin:end], begin):
+            # Features phi = L^-1 k(landmarks, x_j), with L L' the kernel on the landmarks; |f|_H is then |beta|
+            phi = dtrmm(1.0, inverse, kernel(landmarks, x[block]).T, side=1, lower=1, trans_a=1, overwrite_b=1).T
+            covariances[place], correlations[place] = phi @ phi.T, phi @ y[block]
+
+    in_parts(add, len(blocks))
+    covariance, correlation = covariances.sum(axis=0) + (len(x) * lam + 1e-12) * np.eye(m), correlations.sum(axis=0)
     beta = scipy.linalg.cho_solve(scipy.linalg.cho_factor(covariance), correlation)
-    loss = empty(len(y))
-    for block in blocks:
-        f = beta @ phi if len(blocks) == 1 else beta @ inverse @ dictionary.gram(i, landmarks, x[block])
-        loss[block] = (f - y[block]) ** 2 + lam * float(beta @ beta)
-    return loss
+    return beta @ inverse, float(beta @ beta), float(y @ y - beta @ correlation)
 
 
 MOST_LANDMARKS = 500
@@ -108,13 +190,12 @@ WIDTHS = (0.1, 0.01, 1e-3)
 """Widths to which the kink of a piecewise linear loss is smoothed, one fit after another."""
 
 
-def _convex_loss(
-    dictionary: Dictionary, i: int, x: Array, y: Array, lam: float, count: int, loss: PointwiseLoss
-) -> Array:
-    """As `_ridge_loss` for another loss, by L-BFGS; a piecewise linear loss by its Moreau envelopes."""
-    landmarks = x[_evenly_spread(len(x), min(count, MOST_LANDMARKS))]
-    root = scipy.linalg.cholesky(dictionary.gram(i, landmarks, landmarks) + 1e-9 * np.eye(len(landmarks)), lower=True)
-    phi = scipy.linalg.solve_triangular(root, dictionary.gram(i, landmarks, x), lower=True)
+def _convex(
+    kernel: Kernel, landmarks: Array, x: Array, y: Array, lam: float, loss: PointwiseLoss
+) -> tuple[Array, float, float]:
+    """As `_ridge` for another loss, by L-BFGS; a piecewise linear loss by its Moreau envelopes."""
+    root = scipy.linalg.cholesky(kernel(landmarks, landmarks) + JITTER * np.eye(len(landmarks)), lower=True)
+    phi = scipy.linalg.solve_triangular(root, kernel(landmarks, x), lower=True)
     beta = np.zeros(len(landmarks))
     linear = loss.kind in (HINGE, QUANTILE)
     for width in WIDTHS if linear else (0.0,):
@@ -126,12 +207,15 @@ def _convex_loss(
 
         options = {"maxiter": 300, "ftol": 1e-10, "gtol": 1e-7}
         beta = scipy.optimize.minimize(objective, beta, jac=True, method="L-BFGS-B", options=options).x
-    return loss.value(beta @ phi, y) + lam * float(beta @ beta)
+    squared_norm = float(beta @ beta)
+    total = float(loss.value(beta @ phi, y).sum() + len(y) * lam * squared_norm)
+    return scipy.linalg.solve_triangular(root, beta, lower=True, trans=1), squared_norm, total
 
 
-def _evenly_spread(count: int, wanted: int) -> NDArray[np.int64]:
-    """At most `wanted` of `count` indices, evenly spaced."""
-    return np.unique(np.linspace(0, count - 1, min(count, wanted)).astype(np.int64))
+def _random_rows(count: int, wanted: int) -> NDArray[np.int64]:
+    """At most `wanted` of `count` indices, ascending: drawn, since rows at even distances can be of a few clients."""
+    drawn = np.random.default_rng(0).choice(count, min(count, wanted), replace=False)
+    return np.sort(drawn)
 
 
 LOSSES = "losses"
@@ -181,14 +265,18 @@ def hindsight_loss(
     return spread(best, problem.everywhere)
 
 
+LINEAR_WORK = 3e10
+"""Largest product of samples and squared features."""
+
+
 def linear_loss(problem: Problem) -> NDArray[np.float64]:
     """Squared error (T, K) of the least squares fit of a linear function with intercept to all samples.
 
     It is 0 in rounds without a sample, and NaN for another loss, or if samples times squared features exceed
-    `fkl.kernels.hindsight.WORK`.
+    `LINEAR_WORK`.
     """
     everywhere = problem.everywhere
-    if problem.loss != SQUARED or np.count_nonzero(everywhere) * problem.dimension**2 > WORK:
+    if problem.loss != SQUARED or np.count_nonzero(everywhere) * problem.dimension**2 > LINEAR_WORK:
         return np.broadcast_to(np.nan, everywhere.shape)
     x, y = chosen(problem.x, everywhere, np.float64), chosen(problem.y, everywhere)
     x = by_block(partial(_less, x.mean(axis=0)), x)
