@@ -108,10 +108,6 @@ def limited_to_free_memory(most: int = sys.maxsize) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, (held + min(available_bytes(), most), hard))
     try:
         yield
-    except SystemError as error:  # numba's parallel loops raise this instead
-        if not isinstance(error.__cause__, MemoryError):
-            raise
-        raise error.__cause__ from None
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array, namespace, traced
 from fkl.basics.pointwise import SQUARED, PointwiseLoss
-from fkl.kernels.threads import in_parts, wake_for
+from fkl.kernels.threads import in_parts
 from fkl.kernels.threads import share as divide
 
 Stepped = tuple[NDArray[np.float64], NDArray[np.float64], Array]
 """Predictions, |theta|^2, and theta after the step."""
+CLIENTS_A_SUM = 20
+"""Number of clients whose features take as long as the rest of a sum's work."""
 DOUBLE: np.dtype[np.floating] = np.dtype(np.float64)
 
 
@@ -316,10 +318,9 @@ class CompiledBank(FeatureBank):
         from fkl.kernels import compiled
 
         out = np.empty((self.replicates, x.shape[0], self.kernels))
-        wake_for(out.size * self.rho.shape[-1])
-        learned = read_only(self.split(np.ascontiguousarray(theta, self.precision)))
-        runs = -(-self.kernels // compiled.KERNEL_RUN)
-        divide(compiled.predict, self.replicates * runs, *self._with_usual(x), learned, self.norm, out)
+        rest = read_only(self.split(np.ascontiguousarray(theta, self.precision))), self.norm, out
+        runs, elements = -(-self.kernels // compiled.KERNEL_RUN), out.size * self.rho.shape[-1]
+        divide(compiled.predict, self.replicates * runs, elements, *self._with_usual(x), *rest)
         return out
 
     def accumulate(self, x: Array, update: Array, share: Array | None = None) -> NDArray[np.float64]:
@@ -327,11 +328,12 @@ class CompiledBank(FeatureBank):
         from fkl.kernels import compiled
 
         out = np.empty((self.replicates, self.kernels, self.width))
-        wake_for(np.count_nonzero(update) * self.rho.shape[-1])
         weight = np.ones(len(x)) if share is None else np.ascontiguousarray(share, np.float64)
         told, like = read_only(np.ascontiguousarray(update)), np.empty(0, self.precision)
         rest = told, read_only(weight), self.norm, like, self.split(out)
-        divide(compiled.accumulate, self.replicates * self.kernels, *self._with_usual(x), *rest)
+        sums = self.replicates * self.kernels
+        elements = (np.count_nonzero(update) + CLIENTS_A_SUM * sums) * self.rho.shape[-1]
+        divide(compiled.accumulate, sums, elements, *self._with_usual(x), *rest)
         return out
 
     def descend(
@@ -350,11 +352,10 @@ class CompiledBank(FeatureBank):
         f = np.empty((self.replicates, x.shape[0], self.kernels))
         squared_norm = np.empty_like(f)
         samples, few, *draws = self._with_usual(x)
-        wake_for(theta.size)
         given = (np.ascontiguousarray(values, np.float64) for values in (y, share, np.broadcast_to(step, f.shape)))
         target, there, steps = map(read_only, given)
         own = samples, few, target, there, *draws, self.norm, steps, lam, loss, self.split(theta), f, squared_norm
-        divide(compiled.descend, self.replicates * self.kernels, *own)
+        divide(compiled.descend, self.replicates * self.kernels, theta.size, *own)
         return f, squared_norm, theta
 
     def follow(
@@ -365,14 +366,13 @@ class CompiledBank(FeatureBank):
 
         f = np.empty((self.replicates, len(x), self.kernels))
         squared_norm = np.empty_like(f)
-        wake_for(f.size * self.rho.shape[-1])
         targets, rates = (read_only(np.ascontiguousarray(values, np.float64)) for values in (y, eta))
         rest = self.norm, targets, rates, lam, loss, self.split(theta), f, squared_norm
         for omega, first in zip(self.draws, (0, self.narrow), strict=True):
             if omega.size:
                 samples, draws = (read_only(values) for values in (np.ascontiguousarray(x, omega.dtype), omega))
                 own = samples, draws, first, read_only(self.phases_like(omega.dtype))
-                divide(compiled.follow, self.replicates * omega.shape[1], *own, *rest)
+                divide(compiled.follow, self.replicates * omega.shape[1], f.size * self.rho.shape[-1], *own, *rest)
         return f, squared_norm, theta
 
     def moments(
@@ -383,12 +383,11 @@ class CompiledBank(FeatureBank):
 
         R, N, P = self.replicates, self.kernels, self.width
         gram, pull = np.empty((R, N, P, P)), np.empty((R, N, P))
-        wake_for(int(np.count_nonzero(weight)) * R // len(weight) * N * P)
         samples, *draws = self._operands(x)
         targets, weights = (read_only(np.ascontiguousarray(values, np.float64)) for values in (y, weight))
         asked, like = np.ones((R, N), np.bool_) if chosen is None else chosen, np.empty(0, self.precision)
         own = samples, targets, weights, *draws, self.norm, like, read_only(asked), gram, pull
-        divide(compiled.moments, R * N, *own)
+        divide(compiled.moments, R * N, int(np.count_nonzero(weight)) * R // len(weight) * N * P, *own)
         return gram, pull
 
     def gaussian(self, x: Array, theta: Array, root: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -397,10 +396,9 @@ class CompiledBank(FeatureBank):
 
         mean = np.empty((self.replicates, len(x), self.kernels))
         spread = np.empty_like(mean)
-        wake_for(mean.size * self.width)
         own = (read_only(np.ascontiguousarray(values, np.float64)) for values in (theta, root))
         rest = self.norm, np.empty(0, self.precision), *own, mean, spread
-        divide(compiled.gaussian, self.replicates * self.kernels, *self._operands(x), *rest)
+        divide(compiled.gaussian, self.replicates * self.kernels, mean.size * self.width, *self._operands(x), *rest)
         return mean, spread
 
     def posterior(
@@ -412,11 +410,10 @@ class CompiledBank(FeatureBank):
         given = [np.ascontiguousarray(values, np.float64) for values in (gram, pull, noise)]
         out = np.empty_like(given[0]), np.empty_like(given[1]), np.empty_like(given[2])
         whole = np.empty(noise.shape, np.bool_)
-        wake_for(gram.size * self.width)
-        divide(compiled.posterior, whole.size, *given, *out, whole)
+        divide(compiled.posterior, whole.size, gram.size * self.width, *given, *out, whole)
         if not whole.all():
             given[0] = np.where(whole[..., None, None], given[0], without_negative(given[0]))
-            divide(compiled.posterior, whole.size, *given, *out, whole)
+            divide(compiled.posterior, whole.size, gram.size * self.width, *given, *out, whole)
         return out
 
     def _with_usual(self, x: Array) -> tuple[Any, ...]:

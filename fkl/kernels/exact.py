@@ -1,7 +1,7 @@
 """Exact kernels on a stream: online kernel regression as triangular systems, one for each kernel."""
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array
@@ -9,7 +9,7 @@ from fkl.basics.pointwise import SQUARED, PointwiseLoss
 from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.compiled_losses import slope_of_one
 from fkl.kernels.dictionary import FAMILIES, Dictionary
-from fkl.kernels.threads import wake_for
+from fkl.kernels.threads import share
 
 TILE = 256
 """Earlier samples that are processed together: their distances to one sample and their coefficients fit in the
@@ -51,12 +51,12 @@ def substitute(
     families = np.array([FAMILIES.index(name) for name in dictionary.families])
     scales = dictionary.scales
     rates = np.where(families == RBF, scales**2 / 2, scales)
-    wake_for(len(y) * len(x) * dictionary.N)
-    blocks = []
+    y, elements, blocks = np.ascontiguousarray(y), len(y) * len(x) * dictionary.N, []
     for family in np.unique(families):
         some = np.flatnonzero(families == family)
-        f = np.zeros((len(y), len(some)))
-        _substitute(family, rates[some], samples, np.ascontiguousarray(y), eta, loss, a[some[0] : some[-1] + 1], f)
+        f, within, own = np.zeros((len(y), len(some))), np.empty((len(y), len(y))), a[some[0] : some[-1] + 1]
+        share(_add_earlier, len(y), elements, family, rates[some], samples, own, within, f)
+        share(_substitute, len(some), elements, family, rates[some], y, eta, loss, len(x) - len(y), within, own, f)
         blocks.append(f)
     return np.concatenate(blocks, axis=1)
 
@@ -106,24 +106,27 @@ def _weighted_kernel_sum(family, rate, separation, a):
     return total
 
 
-@njit_cached(parallel=True)
-def _substitute(family, rate, x, y, eta, loss, a, f):
-    """`substitute` for the kernels of one family."""
+@njit_cached(nogil=True)
+def _add_earlier(begin, end, family, rate, x, a, within, f):
+    """For some of a block's samples, the contribution to f of the samples before the block, and arguments within it."""
     B, N = f.shape
     n = x.shape[0] - B
-    for b in prange(B):  # contribution of the samples before the block
-        separation = np.empty(TILE)
+    separation = np.empty(TILE)
+    for b in range(begin, end):
         for start in range(0, n, TILE):
             tile = slice(start, min(start + TILE, n))
             some = separation[: tile.stop - start]
             _separation(family, x[n + b], x[tile], some)
             for i in range(N):
                 f[b, i] += _weighted_kernel_sum(family, rate[i], some, a[i, tile])
-    within = np.empty((B, B))
-    for b in prange(B):
         _separation(family, x[n + b], x[n : n + b], within[b, :b])
-    for i in prange(N):  # contribution of the block itself
-        for b in range(B):
+
+
+@njit_cached(nogil=True)
+def _substitute(begin, end, family, rate, y, eta, loss, n, within, a, f):
+    """For some kernels of one family, the contribution of the block itself, and its n + b-th coefficients."""
+    for i in range(begin, end):
+        for b in range(y.size):
             f[b, i] += _weighted_kernel_sum(family, rate[i], within[b, :b], a[i, n : n + b])
             a[i, n + b] = -eta[b] * slope_of_one(loss, f[b, i], y[b]) / 2
 

@@ -18,7 +18,7 @@ from fkl.basics.errors import FklError
 from fkl.basics.pointwise import pointwise_loss
 from fkl.kernels.bank import FeatureBank
 from fkl.kernels.dictionary import CentreBank
-from fkl.kernels.threads import in_parts, share, wake_for
+from fkl.kernels.threads import in_parts, share
 
 BLOCK_ROWS = 2048
 TRIANGLE_ROWS = 50
@@ -181,9 +181,8 @@ class Symmetric:
         from fkl.kernels.symmetric import symmetric_products  # imports numba, which few methods need
 
         out = np.empty(v.shape)
-        wake_for(2 * self.half.size // PRODUCTS_A_FEATURE)
-        vectors = np.ascontiguousarray(_joined_axes(v))
-        share(symmetric_products, len(vectors), _joined_axes(self.half), vectors, _joined_axes(out))
+        vectors, elements = np.ascontiguousarray(_joined_axes(v)), 2 * self.half.size // PRODUCTS_A_FEATURE
+        share(symmetric_products, len(vectors), elements, _joined_axes(self.half), vectors, _joined_axes(out))
         return out
 
     @property

@@ -13,13 +13,23 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-from fkl.basics.errors import FklError, in_one_line
-
 ELEMENTS_A_THREAD = 250_000
 """Number of features that justifies one more thread: about 0.2 ms of work, far more than waking a thread takes."""
 
 _limit: int | None = None
 """Limit set by `at_most`; None for all threads."""
+
+
+def available() -> int:
+    """Number of threads outside `at_most`: NUMBA_NUM_THREADS, by default one per core."""
+    from numba import config  # imported here, because a check of a configuration does not need it
+
+    return int(config.NUMBA_NUM_THREADS)
+
+
+def most() -> int:
+    """Largest number of threads that now work at once."""
+    return available() if _limit is None else _limit
 
 
 @contextmanager
@@ -28,19 +38,11 @@ def at_most(threads: int | None) -> Iterator[None]:
 
     BLAS then uses one thread, because the compiled kernels call it for tiles in their own threads.
     """
-    import numba  # imported here and below, because a check of a configuration does not need it
-
     global _limit
-    before, available = _limit, numba.config.NUMBA_NUM_THREADS
-    _limit = min(threads or available, available)
+    before, _limit = _limit, min(threads or available(), available())
     try:
-        try:
-            numba.set_num_threads(available)  # starts them
-        except ValueError as error:
-            raise FklError(f"NUMBA_THREADING_LAYER={numba.config.THREADING_LAYER}: {in_one_line(error)}") from None
         with _thread_libraries(len(sys.modules)).limit(limits=1, user_api="blas"):
             yield
-        numba.set_num_threads(available)
     finally:
         _limit = before
 
@@ -51,23 +53,21 @@ def _thread_libraries(modules: int) -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def wake_for(elements: int) -> None:
-    """Set the number of threads of the next compiled call according to the number of features that it computes."""
-    import numba
+def share(work: Callable[..., object], count: int, elements: int, *arguments: object) -> None:
+    """Call `work(begin, end, *arguments)`, without the GIL, on parts of range(count), each in a thread.
 
-    most = _limit or numba.config.NUMBA_NUM_THREADS
-    numba.set_num_threads(max(1, min(most, elements // ELEMENTS_A_THREAD)))
+    Parts must write to separate places. Numba's own parallel loops would take many times longer to compile.
 
-
-def share(work: Callable[..., object], count: int, *arguments: object) -> None:
-    """Call compiled `work(begin, end, *arguments)`, without the GIL, on a part of range(count) in each active thread.
-
-    This is for long parallel recursions: they compile in a fraction of the time of numba's own parallel loops.
+    Parameters
+    ----------
+    work : callable
+        Compiled code, or numpy code that consists of products and factorisations, in which numpy releases the GIL.
+    count : int
+    elements : int
+        Number of features that all parts compute, or of operations that take as long; it decides how many threads work.
     """
-    import numba
-
-    threads = min(numba.get_num_threads(), count)
-    if threads == 1:
+    threads = min(most(), elements // ELEMENTS_A_THREAD, count)
+    if threads <= 1:
         work(0, count, *arguments)
         return
     ends = [count * part // threads for part in range(threads + 1)]
@@ -84,12 +84,8 @@ def share(work: Callable[..., object], count: int, *arguments: object) -> None:
 
 
 def in_parts(work: Callable[[int, int], object], count: int, elements: int | None = None) -> None:
-    """Call numpy code `work(begin, end)` on parts of range(count), in as many threads as `elements` justify.
-
-    numpy releases the GIL in its products and factorisations; parts must write to separate places.
-    """
-    wake_for(elements if elements is not None else count * ELEMENTS_A_THREAD)
-    share(work, count)
+    """As `share`; without `elements`, each of the `count` pieces of work is worth a thread."""
+    share(work, count, count * ELEMENTS_A_THREAD if elements is None else elements)
 
 
 @cache
@@ -98,10 +94,8 @@ def _request_queue() -> SimpleQueue[Any]:
 
     It is not an executor, because its futures and locks take a tenth of a short round.
     """
-    import numba
-
     queue: SimpleQueue[Any] = SimpleQueue()
-    for _ in range(numba.config.NUMBA_NUM_THREADS):
+    for _ in range(available()):
         Thread(target=_serve_queue, args=(queue,), daemon=True).start()
     return queue
 

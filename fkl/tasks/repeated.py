@@ -5,7 +5,6 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
-import numba
 import numpy as np
 
 from fkl.basics.arrays import Array
@@ -18,6 +17,7 @@ from fkl.contract.world import Algorithm, World
 from fkl.data.baselines import constants
 from fkl.data.encoder import Encoder
 from fkl.data.problem import Batch, PerReplicate, Scale
+from fkl.kernels.threads import most
 from fkl.screen.messages import showing
 from fkl.tasks.batch import PARTS, SHARES, drawn_batch, sample_counts, with_mirrored_tests
 from fkl.tasks.task import (
@@ -85,7 +85,7 @@ class PerReplicateTask(Task):
 
     def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:
         """One per thread, because replicates share nothing, and their rounds are long."""
-        return int(numba.get_num_threads())
+        return most()
 
     def first_round(self) -> PerReplicate:
         """The problem of one replicate."""

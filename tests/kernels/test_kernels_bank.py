@@ -3,7 +3,6 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from literal.common import Array, feature_vector, frequencies
@@ -12,6 +11,7 @@ from fkl.basics.random_streams import Streams
 from fkl.kernels import Dictionary, FeatureBank
 from fkl.kernels.bank import CompiledBank
 from fkl.kernels.compiled import CLIENT_TILE, FEW, KERNEL_RUN, WIDE, usual
+from fkl.kernels.threads import at_most, available
 
 TOLERANCE = {"float32": 3e-6, "float64": 1e-13}
 OPTIONS: list[dict[str, Any]] = [
@@ -176,17 +176,13 @@ def all_bytes(pair: Pair) -> list[bytes]:
     return [array.tobytes() for array in (*arrays, *descend(pair.bank, pair))]
 
 
-@pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="one core")
+@pytest.mark.skipif(available() < 2, reason="one core")
 def test_threads_do_not_change_a_bit() -> None:
     """One thread and two make the same bytes."""
-    pair, before = make_pair(600, kernels=11, laplacians=2), numba.get_num_threads()
-    results = []
-    try:
-        for threads in (1, 2):
-            numba.set_num_threads(threads)
+    pair, results = make_pair(600, kernels=11, laplacians=2), []
+    for threads in (1, 2):
+        with at_most(threads):
             results.append(all_bytes(pair))
-    finally:
-        numba.set_num_threads(before)
     assert results[0] == results[1]
 
 

@@ -83,8 +83,8 @@ class OmklGf(Selective):
         how = self.q_floor, self.divide_by == "observed", self.draw == "next"
         drawn = read_only(state.graph_draws), read_only(state.node_draws)
         share(
-            _play_replicates, len(state.log_w), block, rounds.start, *learned, *drawn, *how, played.y_hat,
-            played.squared_norm,
+            _play_replicates, len(state.log_w), self.elements(world, rounds), block, rounds.start, *learned, *drawn,
+            *how, played.y_hat, played.squared_norm,
         )  # fmt: skip
         return replace(state, played=played)
 
@@ -188,4 +188,4 @@ def _probability_reached(p, A, floor):
     return np.maximum(q, floor)
 
 
-# Compiled with parts of other modules: 36f9450b, see tests/test_compiled.py
+# Compiled with parts of other modules: 3172aa63, see tests/test_compiled.py

@@ -136,8 +136,8 @@ class OmklSfg(Selective):
         theta = world.bank.split(state.theta)
         how = self.nodes_taken_by(rounds), self.draw == "next", self.divide_by == "observed", self.q_floor, self.p_floor
         share(
-            _play_replicates, len(state.log_w), block, rounds.start, theta, state.log_w, state.log_u, state.A, state.D,
-            state.node_draws, *how, played.y_hat, played.squared_norm,
+            _play_replicates, len(state.log_w), self.elements(world, rounds), block, rounds.start, theta, state.log_w,
+            state.log_u, state.A, state.D, state.node_draws, *how, played.y_hat, played.squared_norm,
         )  # fmt: skip
         return replace(state, played=played)
 
@@ -250,9 +250,9 @@ class OmklSfgR(OmklSfg):
         theta = world.bank.split(state.theta)
         ways = self.rank, self.nodes_taken_by(rounds), self.draw == "next", self.divide_by == "observed"
         share(
-            _play_refined, len(state.log_w), block, rounds.start, theta, state.log_w, state.log_u, state.A,
-            state.ranks, state.refined, state.good, state.node_draws, *ways, self.q_floor, self.p_floor, played.y_hat,
-            played.squared_norm,
+            _play_refined, len(state.log_w), self.elements(world, rounds), block, rounds.start, theta, state.log_w,
+            state.log_u, state.A, state.ranks, state.refined, state.good, state.node_draws, *ways, self.q_floor,
+            self.p_floor, played.y_hat, played.squared_norm,
         )  # fmt: skip
         return replace(state, played=played)
 
@@ -447,4 +447,4 @@ def farthest_first(log_inner: Float64s, log_total: Float64s, members: int) -> tu
     return sign, size
 
 
-# Compiled with parts of other modules: 36f9450b, see tests/test_compiled.py
+# Compiled with parts of other modules: 3172aa63, see tests/test_compiled.py

@@ -22,7 +22,6 @@ from fkl.kernels.compiled import descend_by_sample, feature_map, project, sums
 from fkl.kernels.compiled_losses import loss_of_one, slope_of_one
 from fkl.kernels.dictionary import MOST_KERNELS
 from fkl.kernels.functions import OnFeatures
-from fkl.kernels.threads import wake_for
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,6 @@ class Selective(WithLoss, Learner):
         """A block of rounds of the world's only client, and arrays for its results."""
         bank = world.bank
         x, y = samples(world, rounds)
-        wake_for(bank.replicates * len(y) * min(self.M, bank.kernels) * bank.rho.shape[-1])
         x32, x64 = np.ascontiguousarray(x, np.float32), np.ascontiguousarray(x, np.float64)
         narrow, wide, phase, x32, x64, y, eta = map(
             read_only,
@@ -88,6 +86,11 @@ class Selective(WithLoss, Learner):
         )
         stream = Stream(narrow, wide, phase, bank.norm, x32, x64, y, eta, self.lam, self.pointwise)
         return stream, Played(*np.empty((2, bank.replicates, len(y))))
+
+    def elements(self, world: World, rounds: slice) -> int:
+        """Number of features that all replicates compute in a block of rounds."""
+        bank = world.bank
+        return bank.replicates * (rounds.stop - rounds.start) * min(self.M, bank.kernels) * bank.rho.shape[-1]
 
     def mixtures(self, world: World, theta: Array, log_w: Array, S: NDArray[np.bool_]) -> tuple[OnFeatures, ...]:
         """Each replicate's mixture of its chosen kernels S (R, N)."""
