@@ -116,7 +116,10 @@ def feature_map(projection, scale, phase, z):
                     z[0, k, j] = np.sin(projection[k, j] * scale)
                     z[1, k, j] = np.cos(projection[k, j] * scale)
     elif phase.size:
-        angle = projection * scale + phase
+        angle = np.empty(projection.shape, projection.dtype)
+        for k in range(projection.shape[0]):
+            for j in range(projection.shape[1]):
+                angle[k, j] = projection[k, j] * scale + phase[j]
         sincos(angle.reshape(-1), scale / scale, np.empty(angle.size, np.float32), z[0].reshape(-1))
     else:
         sincos(projection.reshape(-1), scale, z[0].reshape(-1), z[1].reshape(-1))
@@ -193,8 +196,17 @@ def _project_few(x, few, clients, sums, rho, out):
                 out[k, j] += xa * rho[a, j]
 
 
+@njit
+def _numbers(start, count):
+    """Start, start + 1, ...; np.arange takes longer to compile."""
+    numbers = np.empty(count, np.int64)
+    for k in range(count):
+        numbers[k] = start + k
+    return numbers
+
+
 @njit(error_model="numpy")
-def _predict_tile(x, few, clients, r, rho, scale, phase, theta, norm, first, out):
+def _predict_tile(x, few, start, r, rho, scale, phase, theta, norm, first, out):
     """Predictions of consecutive kernels, starting at `first`, in one replicate for one tile of clients.
 
     One function per tile, not a loop inside the loop over tasks, because the compiler vectorises only this well.
@@ -202,17 +214,17 @@ def _predict_tile(x, few, clients, r, rho, scale, phase, theta, norm, first, out
     draws = rho.shape[0]
     kernels, maps, features = theta.shape
     projection = np.empty((x.shape[0], features), rho.dtype)
-    z = np.empty((maps, x.shape[0], features), theta.dtype)
+    z, f = np.empty((maps, x.shape[0], features), theta.dtype), np.empty((maps, x.shape[0]), theta.dtype)
+    clients = _numbers(start, x.shape[0])
     for j in range(kernels):
         i = first + j
         if draws > 1 or j == 0:  # a draw shared by all kernels is projected once
             _project(x, few, clients, r, i % draws, rho[i % draws], projection)
         feature_map(projection, scale[j], phase[i % draws], z)
-        f = np.dot(z[0], theta[j, 0])
-        if maps == 2:
-            f += np.dot(z[1], theta[j, 1])
-        for k in range(f.size):
-            out[k, i] = norm * f[k]
+        for m in range(maps):
+            np.dot(z[m], theta[j, m], f[m])
+        for k in range(x.shape[0]):
+            out[k, i] = norm * (f[0, k] + f[1, k] if maps == 2 else f[0, k])
 
 
 @njit_cached(nogil=True)
@@ -239,9 +251,8 @@ def predict(begin, end, x, few, rho, scale, phase, theta, norm, out):
         some = slice(first, min(first + KERNEL_RUN, kernels))
         for start in range(0, x.shape[0], CLIENT_TILE):
             tile = slice(start, start + CLIENT_TILE)
-            clients = np.arange(start, min(start + CLIENT_TILE, x.shape[0]))
             _predict_tile(
-                x[tile], few, clients, r, rho[r], scale[some], phase[r], theta[r, some], norm, first, out[r, tile]
+                x[tile], few, start, r, rho[r], scale[some], phase[r], theta[r, some], norm, first, out[r, tile]
             )
 
 
@@ -264,8 +275,9 @@ def _accumulate_tile(x, few, start, r, b, rho, scale, phase, update, share, norm
         _project(sample[:count], few, clients[:count], r, b, rho, projection)
         z = np.empty((maps, count, features), like.dtype)
         feature_map(projection, scale, phase, z)
+        total = np.empty(features, like.dtype)
         for m in range(maps):
-            total = np.dot(weight[:count], z[m])
+            np.dot(weight[:count], z[m], total)
             for q in range(features):
                 out[m, q] += norm * total[q]
 
@@ -304,7 +316,7 @@ def _descend_tile(x, few, start, r, b, y, share, rho, scale, phase, norm, step, 
     """Take a gradient step for a tile of clients on one kernel of one replicate."""
     _, maps, features = theta.shape
     projection = np.empty((x.shape[0], features), rho.dtype)
-    _project(x, few, np.arange(start, start + x.shape[0]), r, b, rho, projection)
+    _project(x, few, _numbers(start, x.shape[0]), r, b, rho, projection)
     z = np.empty((maps, x.shape[0], features), theta.dtype)
     feature_map(projection, scale, phase, z)
     narrow = theta.dtype.type

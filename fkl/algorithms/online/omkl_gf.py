@@ -188,4 +188,4 @@ def _probability_reached(p, A, floor):
     return np.maximum(q, floor)
 
 
-# Compiled with parts of other modules: 3172aa63, see tests/test_compiled.py
+# Compiled with parts of other modules: 5002eb06, see tests/test_compiled.py
