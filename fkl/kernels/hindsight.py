@@ -99,10 +99,14 @@ def best_loss(dictionary: Dictionary, x: Array, y: Array, lam: float, loss: Poin
             screened = _fits(dictionary, kernels, x[some], y[some], lam, landmarks, loss)
             kernels = [fit.kernel for fit in sorted(screened, key=attrgetter("total"))[:count]]
         [best] = _fits(dictionary, kernels, x, y, lam, most, loss)
-    made = empty(len(y))
-    for block in row_blocks(len(x), 1, BLOCK_ROWS):
-        f = best.alpha @ dictionary.gram(best.kernel, best.landmarks, x[block])
-        made[block] = loss.value(f, y[block]) + lam * best.squared_norm
+        blocks, made = [*row_blocks(len(x), 1, BLOCK_ROWS)], empty(len(y))
+
+        def judge(begin: int, end: int) -> None:
+            for block in blocks[begin:end]:
+                f = best.alpha @ dictionary.gram(best.kernel, best.landmarks, x[block])
+                made[block] = loss.value(f, y[block]) + lam * best.squared_norm
+
+        in_parts(judge, len(blocks))
     return made
 
 
