@@ -50,4 +50,4 @@ def test_no_further_from_exact_than_the_landmarks_allow(monkeypatch: pytest.Monk
     e = (1 - np.square(across).sum(axis=0)).mean() / lam
     fitted, exact = best_loss(dictionary, x, y, lam).sum(), closed_form(dictionary, 0, x, y, lam).sum()
     assert -1e-6 < fitted / exact - 1 < e + e**2
-    assert len(landmarks) <= most and (e < 0.02 or most == 60)
+    assert len(landmarks) == 60 or (most == 600 and len(landmarks) < 600 and e < 0.02)
