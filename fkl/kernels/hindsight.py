@@ -28,7 +28,7 @@ from fkl.kernels.client_tiles import row_blocks
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.threads import at_most, in_parts
 
-SCREENING = (1000, 100, 12), (4000, 150, 3), (16000, 200, 1)
+SCREENING = (1000, 100, 12), (4000, 150, 4)
 """Steps of screening: most rows, most landmarks, and number of kernels that go on."""
 WORK = 1e10
 """Largest product of rows and squared landmarks: about a second per kernel."""
@@ -74,8 +74,8 @@ def best_loss(dictionary: Dictionary, x: Array, y: Array, lam: float, loss: Poin
     """Loss of every sample under the best single kernel's fit to all of them.
 
     The fit minimises sum_j l(f(x_j), y_j) + n lam |f|_H^2 over the span of the kernel at some samples, the landmarks:
-    all samples up to `EXACT_ROWS`, else those of `draw_landmarks`. Kernels are ranked by fits to some rows, and only
-    the best one is fitted to all, see `SCREENING`.
+    all samples up to `EXACT_ROWS`, else those of `draw_landmarks`. Kernels are ranked by fits to some rows, see
+    `SCREENING`, and then to all rows with a third of the landmarks. Only the best one is fitted with all landmarks.
 
     Parameters
     ----------
@@ -98,7 +98,8 @@ def best_loss(dictionary: Dictionary, x: Array, y: Array, lam: float, loss: Poin
             some = _random_rows(len(x), rows)
             screened = _fits(dictionary, kernels, x[some], y[some], lam, landmarks, loss)
             kernels = [fit.kernel for fit in sorted(screened, key=attrgetter("total"))[:count]]
-        [best] = _fits(dictionary, kernels, x, y, lam, most, loss)
+        rough = _fits(dictionary, kernels, x, y, lam, -(-most // 3), loss)
+        [best] = _fits(dictionary, [min(rough, key=attrgetter("total")).kernel], x, y, lam, most, loss)
         blocks, made = [*row_blocks(len(x), 1, BLOCK_ROWS)], empty(len(y))
 
         def judge(begin: int, end: int) -> None:
