@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
@@ -124,7 +125,9 @@ def require_shown(found: str, shown: str) -> None:
 
 
 def _alike(line: str, shown: str) -> bool:
-    words, others = ([word.strip("*_(),").replace(",", "") for word in text.split()] for text in (line, shown))
+    words, others = (
+        [word.strip("*_()") for word in re.split(r"[ ,]+", re.sub(r",(?=\d{3}\b)", "", text))] for text in (line, shown)
+    )
     return len(words) == len(others) and all(map(_near, words, others))
 
 

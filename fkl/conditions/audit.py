@@ -251,7 +251,7 @@ class Placed(Canaries):
         """The audit's results for all replicates."""
         if "epsilon_lower" not in summary:
             return ("the audit has no scores, because no client has sent a message",)
-        told = {name: summary[name].to_numpy() for name in summary if name in COLUMNS}
+        told = {name: summary[name] for name in summary if name in COLUMNS}
         upper, lower, p = (told[name] for name in ("epsilon_upper", "epsilon_lower", "scores_p"))
         moves = "zero-out (C)" if self.disappears else "omitted (2 C)"
         lines = [
@@ -278,7 +278,7 @@ class Placed(Canaries):
         above = int((lower > upper).sum())
         chance = "which happens by chance in 1 of 20 audits: repeat it with another seed"
         lines.append(
-            f"epsilon_lower is above epsilon_upper in {above} of {len(summary)} replicates, {chance}"
+            f"epsilon_lower is above epsilon_upper in {above} of {len(lower)} replicates, {chance}"
             if above
             else "nothing contradicts the stated epsilon"
         )

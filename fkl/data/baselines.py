@@ -1,8 +1,7 @@
 """Errors of predictions without learning, on the samples on which methods are judged."""
 
 from bisect import insort
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +9,6 @@ from numpy.typing import NDArray
 from fkl.basics.arrays import Array
 from fkl.basics.memory import empty
 from fkl.data.problem import Problem
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 CLIENTS_AT_A_TIME = 4096
 CONSTANTS = {
@@ -111,28 +107,28 @@ def in_units(mse: Array, variance: Array | float, unit: float) -> dict[str, Arra
     return {"r2": explained(mse, variance), "rmse_in_units": np.sqrt(mse) * unit}
 
 
-def blown_up(summary: "pd.DataFrame") -> NDArray[np.bool_]:
+def means(summary: Mapping[str, Array]) -> dict[str, float]:
+    """Mean over replicates of each column of a summary, without missing values; NaN if all are missing."""
+    known = {name: values[values == values] for name, values in summary.items()}
+    return {name: float(values.mean()) if values.size else float("nan") for name, values in known.items()}
+
+
+def blown_up(summary: Mapping[str, Array]) -> NDArray[np.bool_]:
     """(R,) Whether each replicate of a summary ended with an error as large as that of a diverged run."""
-    found = np.zeros(len(summary), dtype=bool)
+    found = np.zeros(len(next(iter(summary.values()))), dtype=bool)
     for error, constants in CONSTANTS.items():
         known = [name for name in constants if name in summary]
         if error in summary and known:
-            found |= (summary[error] > BLOWN_UP * summary[known].max(axis=1)).to_numpy()
+            found |= summary[error] > BLOWN_UP * np.fmax.reduce([summary[name] for name in known])
     return found
 
 
-def not_beaten(summary: "pd.DataFrame") -> str | None:
+def not_beaten(summary: Mapping[str, Array]) -> str | None:
     """A sentence on the baselines that a run's mean error does not beat; None if it beats all."""
-    for error, constants in CONSTANTS.items():
-        if error not in summary:
-            continue
-        found = summary[error].mean()
-        told = {name: words for name, words in constants.items() if name in summary}
-        above = [
-            f"the {summary[name].mean():.3g} of {words}"
-            for name, words in told.items()
-            if found >= summary[name].mean()
-        ]
+    mean = means(summary)
+    for error in filter(mean.__contains__, CONSTANTS):
+        told = {name: words for name, words in CONSTANTS[error].items() if name in mean}
+        above = [f"the {mean[name]:.3g} of {words}" for name, words in told.items() if mean[error] >= mean[name]]
         if above:
-            return f"{error} {found:.3g} is not below {' nor '.join(above)}"
+            return f"{error} {mean[error]:.3g} is not below {' nor '.join(above)}"
     return None

@@ -5,12 +5,12 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BytesIO
+from itertools import compress, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import matplotlib
 import numpy as np
-import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -27,6 +27,8 @@ from fkl.screen.messages import warning
 from fkl.screen.units import BYTES
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from fkl.runs.tables import Curves
     from fkl.tasks.task import Panel
 
@@ -95,7 +97,7 @@ def draw_run(
     tables: Path,
     folder: Path,
     curves: "Curves",
-    summary: pd.DataFrame,
+    summary: Mapping[str, Array],
     method: str,
     title: str,
     panels: Mapping[str, "Panel"],
@@ -109,7 +111,7 @@ def draw_run(
         Folder with the run's rounds.csv, and folder for the figures.
     curves : Curves
         Means over replicates in every round.
-    summary : DataFrame
+    summary : mapping of str to (R,)
         The last round of every replicate.
     method : str
         Label of the method.
@@ -132,7 +134,7 @@ def draw_run(
         shown = {
             column: words.format(method=method)
             for column, words in panel.curves.items()
-            if column in curves.columns and not summary[column].isna().all()
+            if column in curves.columns and not np.isnan(summary[column]).all()
         }
         bands = _bands(tables, [*shown], curves) if len(curves.mean) and curves.mean.shape[1] > 1 else {}
         for number, (column, words) in enumerate(shown.items()):
@@ -164,19 +166,16 @@ def _bands(folder: Path, columns: Sequence[str], curves: "Curves") -> dict[str, 
     rounds, replicates = curves.mean.shape[1], min(curves.replicates, MOST_IN_BAND)
     if replicates < 2 or not columns:
         return {}
-    seen = _seen(rounds)
-    kept = [
-        part.loc[np.isin(part["round"], seen + 1)]
-        for part in pd.read_csv(
-            folder / "rounds.csv", usecols=["round", *columns], nrows=replicates * rounds, chunksize=2**18
-        )
-    ]
-    values = pd.concat(kept)
-    made = {}
-    for column in columns:
-        low, high = np.quantile(values[column].to_numpy().reshape(replicates, len(seen)), (LOW, HIGH), axis=0)
-        made[column] = np.interp(np.arange(rounds), seen, low), np.interp(np.arange(rounds), seen, high)
-    return made
+    seen, values = _seen(rounds), []
+    with (folder / "rounds.csv").open(encoding="utf-8") as stream:  # rows of numbers, a replicate after the other
+        places = list(map(next(stream).rstrip("\n").split(",").index, columns))
+        for _ in range(replicates):
+            for line in compress(islice(stream, rounds), np.isin(np.arange(rounds), seen)):
+                cells = line.rstrip("\n").split(",")
+                values.append([float(cells[place] or "nan") for place in places])
+    ends = np.quantile(np.reshape(values, (replicates, len(seen), -1)), (LOW, HIGH), axis=0)  # (2, seen, columns)
+    made = np.apply_along_axis(lambda end: np.interp(np.arange(rounds), seen, end), 1, ends)
+    return {column: (made[0, :, place], made[1, :, place]) for place, column in enumerate(columns)}
 
 
 def _seen(points: int) -> NDArray[np.int64]:
@@ -191,14 +190,14 @@ def save(folder: Path, name: str, figure: Figure, replicates: int, pdf: bool = T
 
 
 def against_nominal(
-    axes: Axes, summary: pd.DataFrame, panel: "Panel", nominal: Mapping[str, float], look: Look | None = None
+    axes: Axes, summary: Mapping[str, Array], panel: "Panel", nominal: Mapping[str, float], look: Look | None = None
 ) -> None:
     """Draw final shares against nominal shares, with mean and spread over replicates, and the diagonal."""
-    shares = summary[list(nominal)]
-    x, mean, ends = list(nominal.values()), shares.mean(), shares.quantile([LOW, HIGH])
+    shares = np.array([summary[name] for name in nominal])
+    x, mean, (low, high) = list(nominal.values()), shares.mean(axis=1), np.quantile(shares, (LOW, HIGH), axis=1)
     axes.plot([0, 1], [0, 1], DASHES[1], color=baseline_colour(0), linewidth=1, label="nominal share")
     words, colour = next(iter(panel.curves.values())), shade(0)[0] if look is None else look.colour
-    error = np.maximum([mean - ends.loc[LOW], ends.loc[HIGH] - mean], 0)
+    error = np.maximum([mean - low, high - mean], 0)
     axes.errorbar(x, mean, error, fmt="o-", color=colour, capsize=3, label=words)
     for place, value in zip(x, mean, strict=True):
         beside = ((-6, 6), "right") if value >= place else ((6, -13), "left")  # away from the diagonal
@@ -232,7 +231,7 @@ def shade(number: int) -> tuple[str, str]:
     return colour_of(number), DASHES[number // len(COLOURS) % len(DASHES)]
 
 
-def band(axes: Axes, rounds: pd.DataFrame, column: str, label: str, look: Look | tuple[str, str]) -> None:
+def band(axes: Axes, rounds: "pd.DataFrame", column: str, label: str, look: Look | tuple[str, str]) -> None:
     """Draw the mean over replicates against the round, with a band."""
     every = np.sort(rounds["round"].unique())
     by_round = rounds[rounds["round"].isin(every[_seen(len(every))])].groupby("round")[column]
@@ -292,7 +291,7 @@ def baseline(axes: Axes, value: float, words: str, number: int) -> None:
     axes.axhline(value, color=colour, linestyle=DASHES[1], linewidth=1, label=short, zorder=0)
 
 
-def points(axes: Axes, values: "pd.Series[float]", label: str, place: int, colour: str) -> None:
+def points(axes: Axes, values: "pd.Series[float] | Array", label: str, place: int, colour: str) -> None:
     """Draw the values of a single round, one point per replicate, next to their mean and quantiles."""
     axes.plot([place] * len(values), values, "o", color=colour, alpha=0.3)
     mean, ends = spread(values)

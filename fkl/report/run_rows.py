@@ -91,7 +91,7 @@ class RunView:
     @property
     def mark(self) -> str:
         """Mark for whether it is better than every baseline; empty if it has no baseline."""
-        return verdict(self.run.summary).mark if self.baseline is not None else ""
+        return verdict(self.run.columns).mark if self.baseline is not None else ""
 
     @property
     def sent(self) -> float | None:

@@ -105,7 +105,7 @@ class Result(FinishedRun):
             return Picture(rendered(figure, self.replicates))
 
     def __repr__(self) -> str:
-        return "\n".join(blocks(self.folder, self.provenance, self.config, self.summary))
+        return "\n".join(blocks(self.folder, self.provenance, self.config, self.columns))
 
     def _repr_html_(self) -> str:
         from html import escape

@@ -7,20 +7,20 @@ import shlex
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+
+from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError, library_error, own_lines, plural, require
 from fkl.basics.files import CannotWriteError
 from fkl.config.loading import OWN_TABLE, Run, load
-from fkl.data.baselines import CONSTANTS, not_beaten
+from fkl.data.baselines import CONSTANTS, means, not_beaten
 from fkl.engines.base import DivergedError
 from fkl.runs.metrics import MAIN, main_metric
 from fkl.screen.units import bytes_of, number, percent_apart, seconds, with_spread
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 SHORT = {
     "mse_running_mean": "mean target",
@@ -143,8 +143,8 @@ def objective(run: Run) -> float | None:
     from fkl.runs.folder import read_summary
 
     summary = read_summary(run.folder)
-    require(name in summary, "objective", name, f"one of {', '.join(summary.columns[1:])}")
-    return float(summary[name].mean())
+    require(name in summary, "objective", name, f"one of {', '.join([*summary][1:])}")
+    return means(summary)[name]
 
 
 def write_traceback(error: Exception, folder: Path, config: dict[str, Any], digest: str) -> Path:
@@ -169,18 +169,19 @@ class Verdict(NamedTuple):
     words: str
 
 
-def verdict(summary: "pd.DataFrame") -> Verdict:
+def verdict(summary: Mapping[str, Array]) -> Verdict:
     """Compare the mean error over replicates with each of its baselines; or judge an audit."""
     if "epsilon_lower" in summary:
         lower = summary["epsilon_lower"]
         upper = summary.get("epsilon_upper_sums", summary["epsilon_upper"])
         mark = BELOW if (lower <= upper).all() else NOT_BELOW
         return Verdict(mark, f"audit: epsilon is at least {number(lower.mean())}, stated {number(upper.mean())}")
+    mean = means(summary)
     for error, baselines in CONSTANTS.items():
-        there = {name: float(summary[name].mean()) for name in baselines if name in summary}
-        if error not in summary or not there:
+        there = {name: mean[name] for name in baselines if name in mean}
+        if error not in mean or not there:
             continue
-        found = float(summary[error].mean())
+        found = mean[error]
         worse = {SHORT[name]: value for name, value in there.items() if not found < value}
         if worse:
             of = " and ".join(f"{name} ({number(value)})" for name, value in worse.items())
@@ -190,7 +191,7 @@ def verdict(summary: "pd.DataFrame") -> Verdict:
     return Verdict(BELOW, "finished; it has no baseline to compare with")
 
 
-def other_warnings(provenance: dict[str, Any], summary: "pd.DataFrame") -> list[str]:
+def other_warnings(provenance: dict[str, Any], summary: Mapping[str, Array]) -> list[str]:
     """Further facts about a run's numbers, in addition to the verdict."""
     told = str(provenance.get("warning", "")).removesuffix(not_beaten(summary) or "").removesuffix("; ")
     return [told] if told else []
@@ -218,7 +219,7 @@ def blocks(
     folder: Path,
     provenance: dict[str, Any],
     config: dict[str, Any],
-    summary: "pd.DataFrame",
+    summary: Mapping[str, Array],
     waited: float | None = None,
 ) -> list[str]:
     """Lines with the run and the verdict, numbers by subject, the folder of the files, and next steps.
@@ -227,11 +228,12 @@ def blocks(
     ----------
     folder : Path
     provenance, config : dict
-    summary : DataFrame
+    summary : mapping of str to (R,)
+        Columns of summary.csv.
     waited : float, optional
         Seconds that the user waited for the run.
     """
-    mean = summary.mean()
+    mean = means(summary)
     mark, words = verdict(summary)
     lines = [f"{provenance['algorithm']} on {provenance['dataset']}", f"{mark} {words}", ""]
     in_units = [UNITS] * (is_own(config) and UNITS in summary)
@@ -248,12 +250,12 @@ def blocks(
             text = f"  {label if start == 0 else '':{LABEL}} {first:{FIRST - 1}} {''.join(second)}"
             lines.append(text.rstrip())
 
-    spread = {name: float(summary[name].std(ddof=1)) if summary[name].nunique() > 1 else 0.0 for name in errors}
+    spread = {name: float(np.std(summary[name], ddof=1)) if np.ptp(summary[name]) else 0.0 for name in errors}
     main = [f"{name} {with_spread(mean[name], spread[name])}{' (sd)' * (spread[name] > 0)}" for name in errors]
     other_mean = bool(mark == NOT_BELOW and mean.get("r2", 0) > 0)
     line("error", [*main[:1], *value("r2", "R²", "against the overall mean" * other_mean), *main[1:]])
     line("", [f"{SHORT[name]} {number(mean[name])}" for name in baselines])
-    fairness = [name.removesuffix("_gini") for name in map(str, summary) if name.endswith("_gini")]
+    fairness = [name.removesuffix("_gini") for name in summary if name.endswith("_gini")]
     line("clients", [
         entry for name in fairness
         for entry in (*value(f"{name}_worst_tenth", "worst tenth"), *value(f"{name}_gini", "Gini"))
@@ -284,12 +286,12 @@ def blocks(
     return [*lines, "  next      fkl compare · all columns: fkl run ... -v"]
 
 
-def all_columns(summary: "pd.DataFrame", timing: tuple[str, ...]) -> str:
+def all_columns(summary: Mapping[str, Array], timing: tuple[str, ...]) -> str:
     """Mean and standard deviation over replicates; times have no deviation, because replicates run together."""
-    figures = summary.drop(columns="replicate")
-    varies = (figures.nunique() != 1) | (len(figures) == 1)  # std of equal numbers can exceed 0
-    deviation = figures.std(ddof=1).where(varies, 0.0).drop(list(timing))
     import pandas as pd
 
+    figures = pd.DataFrame(summary).drop(columns="replicate")
+    varies = (figures.nunique() != 1) | (len(figures) == 1)  # std of equal numbers can exceed 0
+    deviation = figures.std(ddof=1).where(varies, 0.0).drop(list(timing))
     table = pd.DataFrame({"mean": figures.mean(), "sd": deviation}).loc[list(figures)]
     return table.to_string(float_format=lambda value: f"{value:.5g}", na_rep="-")

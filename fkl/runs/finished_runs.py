@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import yaml
 from numpy.typing import NDArray
 
@@ -22,6 +21,10 @@ from fkl.config.settings import MOST_REPLICATES, NODES
 from fkl.data.baselines import blown_up
 from fkl.runs.folder import DIVERGED, FAILED, LAST_FILE, damage, provenance, read_summary
 from fkl.screen.messages import warning
+from fkl.tasks.task import Values
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the compiled loader, if it exists, is ten times faster
 
@@ -135,25 +138,36 @@ class FinishedRun(EndedRun):
     @property
     def diverged(self) -> NDArray[np.bool_]:
         """(R,) Whether each replicate ended with an error as large as that of a diverged run."""
-        return blown_up(self.summary)
+        return blown_up(self.columns)
 
     def values(self, metric: str, worst: float) -> NDArray[np.float64]:
         """(R,) A column of the summary, with `worst` for replicates that diverged."""
-        return np.where(self.diverged, worst, self.summary[metric].to_numpy(np.float64))
+        return np.where(self.diverged, worst, self.columns[metric])
 
     @cached_property
-    def summary(self) -> pd.DataFrame:
-        """One row per replicate."""
+    def columns(self) -> Values:
+        """(R,) Each column of the summary."""
         return read_summary(self.folder)
 
     @cached_property
-    def clients(self) -> pd.DataFrame:
+    def summary(self) -> "pd.DataFrame":
+        """One row per replicate."""
+        import pandas as pd
+
+        return pd.DataFrame(self.columns)
+
+    @cached_property
+    def clients(self) -> "pd.DataFrame":
         """One row per replicate and client."""
+        import pandas as pd
+
         return pd.read_csv(self.folder / "clients.csv")
 
     @cached_property
-    def rounds(self) -> pd.DataFrame:
+    def rounds(self) -> "pd.DataFrame":
         """One row per replicate and round."""
+        import pandas as pd
+
         return pd.read_csv(self.folder / "rounds.csv")
 
     def forget(self) -> None:
@@ -324,13 +338,11 @@ def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
     run = FinishedRun(folder, config, provenance)
     with _reading("summary.csv"):
         # One row of numbers per replicate, and the columns of the rounds
-        summary = run.summary
+        summary = run.columns
         if "replicate" not in summary or [*summary["replicate"]] != [*range(run.replicates)]:
             raise FklError(f"must have one row for each of the {run.replicates} replicates")
-        words = [*summary.select_dtypes(exclude=["number", "bool"])]
-        require(not words, "columns", ", ".join(words), "numbers")
-        endless = summary.columns[np.isinf(summary.to_numpy(np.float64)).any(axis=0)].tolist()
-        require(not endless, "columns", ", ".join(map(str, endless)), "finite numbers")
+        endless = [name for name, values in summary.items() if np.isinf(values).any()]
+        require(not endless, "columns", ", ".join(endless), "finite numbers")
         with (folder / "rounds.csv").open(encoding="utf-8") as stream:
             of_rounds = stream.readline(LONGEST_HEADER).rstrip("\n").split(",")
         lacking = sorted({*of_rounds} - {*summary, "round"})

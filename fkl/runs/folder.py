@@ -5,6 +5,7 @@ working folder. fkl deletes only folders with its own mark in provenance.json, l
 ended, because its lock is free.
 """
 
+import csv
 import json
 import os
 import platform
@@ -17,7 +18,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
+import numpy as np
 import yaml
 from filelock import BaseFileLock, FileLock, Timeout
 from threadpoolctl import threadpool_info
@@ -36,6 +37,7 @@ from fkl.basics.files import (
 from fkl.config.loading import Run
 from fkl.engines.checkpoint import CHECKPOINT
 from fkl.screen.messages import note
+from fkl.tasks.task import Values
 
 MODEL = "model.npz"
 LAST_FILE = "provenance.json"
@@ -174,9 +176,27 @@ def provenance(folder: Path) -> dict[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
-def read_summary(folder: Path) -> pd.DataFrame:
-    """The summary of a finished run, one row per replicate."""
-    return pd.read_csv(folder / "summary.csv")
+def read_numbers(file: Path) -> Values:
+    """The columns of a file of numbers that `Tables` wrote, integers or floats; empty cells are NaN."""
+    with file.open(encoding="utf-8", newline="") as stream:
+        header, *rows = csv.reader(stream)
+    columns, words = {}, []
+    for name, cells in zip(header, zip(*rows, strict=True), strict=True):
+        try:
+            whole = all(cell.removeprefix("-").isdigit() for cell in cells)
+            columns[name] = (
+                np.array(cells).astype(np.int64) if whole else np.array([float(cell or "nan") for cell in cells])
+            )
+        except ValueError:
+            words.append(name)
+    require(not words, "columns", ", ".join(words), "numbers")
+    require(len(columns) == len(header), "columns", ", ".join(header), "different names")
+    return columns
+
+
+def read_summary(folder: Path) -> Values:
+    """The summary of a finished run: the columns of summary.csv, (R,) each."""
+    return read_numbers(folder / "summary.csv")
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from fkl.basics.files import CannotWriteError, writing
 from fkl.basics.keys import Keys, key
 from fkl.config.digest import decisive
 from fkl.config.loading import Run
+from fkl.data.baselines import means
 from fkl.engines.base import Experiment
 from fkl.engines.rounds import Chunk
 from fkl.runs.folder import read_summary
@@ -244,8 +245,9 @@ class Loggers:
             replicates = range(chunk.first, chunk.first + chunk.ledger.shape[0])
             with np.errstate(all="ignore"):  # from rounds that are not finished
                 table = rounds_so_far(self._experiment, chunk, done, self._tables.comparison)
-            for t, row in enumerate(table[self._logged :].to_dict("records"), start=self._logged + 1):
-                metrics = {str(name): float(value) for name, value in row.items() if math.isfinite(value)}
+            for t in range(self._logged + 1, done + 1):
+                row = {name: float(values[t - 1]) for name, values in table.items()}
+                metrics = {name: value for name, value in row.items() if math.isfinite(value)}
                 self._call("round", t, replicates, metrics)
             self._logged = done
         end = monotonic()
@@ -254,8 +256,8 @@ class Loggers:
     def end(self, folder: Path) -> None:
         """Log the files of the finished run."""
         if self._loggers:
-            means = read_summary(folder).drop(columns="replicate").mean()
-            finite = {str(name): float(value) for name, value in means.items() if math.isfinite(value)}
+            mean = means(read_summary(folder)).items()
+            finite = {name: value for name, value in mean if name != "replicate" and math.isfinite(value)}
             self._call("end", folder, finite)
 
     def _call(self, method: str, *arguments: Any) -> None:

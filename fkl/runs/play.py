@@ -7,7 +7,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
-import pandas as pd
 from numba.core import event
 from tqdm import tqdm
 
@@ -31,6 +30,7 @@ from fkl.runs.folder import (
     is_locked,
     locked,
     provenance,
+    read_numbers,
     read_summary,
     recovered,
     workspace,
@@ -40,6 +40,7 @@ from fkl.runs.loggers import Loggers
 from fkl.runs.prepare import prepare, to_play_again
 from fkl.runs.tables import LOSSES, Curves, Tables, summary_columns
 from fkl.screen.messages import say, warning
+from fkl.tasks.task import Values
 
 if TYPE_CHECKING:
     from fkl.runs.finished_runs import FinishedRun
@@ -154,10 +155,10 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
     warnings += [f"{why}: as without it" for why in idle]
     ways = [f"{way}_bytes" for way in ("uplink", "broadcast", "link") if f"{way}_bytes" in summary]
     alone = experiment.topology is None or run.settings.learners != "federated"
-    if ways and not alone and not summary[ways].to_numpy().any():
+    if ways and not alone and not any(summary[way].any() for way in ways):
         warnings.append("nothing was sent in any round: each client learned alone")
     error = next((name for name in ("mse", "train_mse", "test_mse") if name in summary), None)
-    if error is not None and (worse := worse_than_zero(experiment.task.targets, summary[error].to_numpy())):
+    if error is not None and (worse := worse_than_zero(experiment.task.targets, summary[error])):
         warnings.append(worse)
     elif above := not_beaten(summary):
         warnings.append(above)
@@ -181,7 +182,7 @@ def draw(
     run: Run,
     experiment: Experiment,
     curves: Curves,
-    summary: pd.DataFrame,
+    summary: Values,
     tables: Path,
     folder: Path,
     style: str = "",
@@ -198,7 +199,7 @@ def draw(
 def draw_again(finished: "FinishedRun", outputs: Path, style: str) -> Path:
     """Draw the figures of a finished run from its tables, as PNG and PDF; return their folder."""
     run, curves = to_play_again(finished, str(outputs)), Curves()
-    curves.enter(pd.read_csv(finished.folder / "rounds.csv"))
+    curves.enter(read_numbers(finished.folder / "rounds.csv"))
     folder = outputs / "figures" / finished.folder.name
     folder.mkdir(parents=True, exist_ok=True)
     draw(run, prepare(run), curves, read_summary(finished.folder), finished.folder, folder, style)

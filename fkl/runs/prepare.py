@@ -151,11 +151,12 @@ class Stopping(Numba):
             in_progress.judge.judge_pending()
         chunk = Chunk(in_progress.judge, in_progress.ledger, in_progress.elapsed, 0)
         means = rounds_so_far(self._experiment, chunk, in_progress.t, self._comparison)
-        means = means.drop(columns=[*TIMING_COLUMNS], errors="ignore")  # runs would end at different rounds
+        # Runs would end at different rounds by their times
+        means = {name: values for name, values in means.items() if name not in TIMING_COLUMNS}
         column, sign, number = STOP_WHEN.fullmatch(self._when).groups()  # type: ignore[union-attr]
         if column not in means:
-            raise FklError(f"stop_when={self._when}: must be of a column of rounds.csv: {', '.join(map(str, means))}")
-        mean, bound = float(means[column].iloc[-1]), float(number)
+            raise FklError(f"stop_when={self._when}: must be of a column of rounds.csv: {', '.join(means)}")
+        mean, bound = float(means[column][-1]), float(number)
         return mean < bound if sign == "<" else mean > bound
 
     @cached_property

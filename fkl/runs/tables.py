@@ -1,13 +1,14 @@
 """A run as three tidy tables."""
 
+import csv
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from fkl.basics.files import whole_file, write_arrays, writing
@@ -17,6 +18,9 @@ from fkl.engines.base import DivergedError, Experiment
 from fkl.engines.rounds import Chunk, Learned, simulate, with_features
 from fkl.tasks.task import Columns, RowLosses, Values
 from fkl.wire import UNITS, Ledger
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 FLOATS = "%.10g"
 ROWS_AT_A_TIME = 2**16
@@ -43,28 +47,30 @@ class Records:
         evaluation.
     """
 
-    rounds: pd.DataFrame
-    clients: pd.DataFrame
-    summary: pd.DataFrame
+    rounds: "pd.DataFrame"
+    clients: "pd.DataFrame"
+    summary: "pd.DataFrame"
 
 
 def make_records(experiment: Experiment, chunks: Iterable[Chunk], cache: Path | None = None) -> Records:
     """Turn the results of the rounds into tables; `cache` is the folder for losses in hindsight."""
+    import pandas as pd
+
     beside = find_comparison(experiment, cache)
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
     for chunk in chunks:
         for name, tables in _tables_of_chunk(experiment, chunk, beside).items():
-            parts[name] += tables
+            parts[name] += map(pd.DataFrame, tables)
     return Records(**{name: pd.concat(tables, ignore_index=True) for name, tables in parts.items()})
 
 
 def summary_columns(experiment: Experiment) -> list[str]:
     """Columns of a future run's summary."""
     [summary] = _first_tables(experiment)["summary"]
-    return [str(name) for name in summary]
+    return [*summary]
 
 
-def summary_without_comparison(experiment: Experiment, chunk: Chunk) -> pd.DataFrame:
+def summary_without_comparison(experiment: Experiment, chunk: Chunk) -> Values:
     """The summary of some replicates, without the task's reference results."""
     [summary] = _tables_of_chunk(experiment, chunk, None)["summary"]
     return summary
@@ -73,11 +79,11 @@ def summary_without_comparison(experiment: Experiment, chunk: Chunk) -> pd.DataF
 def cells_written(experiment: Experiment) -> int:
     """Number of cells in the tables of a future run."""
     first, R = _first_tables(experiment), experiment.replicates
-    cells = {name: sum(table.size for table in tables) for name, tables in first.items()}
+    cells = {name: sum(len(table) * rows_of(table) for table in tables) for name, tables in first.items()}
     return R * (cells["rounds"] * experiment.problem.rounds + cells["clients"] + cells["summary"])
 
 
-def _first_tables(experiment: Experiment) -> dict[str, Iterable[pd.DataFrame]]:
+def _first_tables(experiment: Experiment) -> dict[str, Iterable[Values]]:
     """The tables of the first round of one replicate."""
     short = replace(experiment, problem=experiment.task.first_round(), replicates=1, redraw=None)
     short = with_features(short, 2)  # the number of features does not change a table's size
@@ -143,7 +149,8 @@ class Tables:
             with np.errstate(all="ignore"):  # from the round that is discarded
                 error.failed.judge.close()
                 [rounds] = self._tables(error.failed)["rounds"]
-            self._append("rounds", rounds[rounds["round"] <= error.t])
+            valid = rounds["round"] <= error.t
+            self._append("rounds", {name: values[valid] for name, values in rounds.items()})
         return self._file("rounds") if self._sizes["rounds"] else None
 
     @property
@@ -153,15 +160,15 @@ class Tables:
             self._comparison = (find_comparison(self._experiment, self._cache),)
         return self._comparison[0]
 
-    def _tables(self, chunk: Chunk) -> dict[str, Iterable[pd.DataFrame]]:
+    def _tables(self, chunk: Chunk) -> dict[str, Iterable[Values]]:
         return _tables_of_chunk(self._experiment, chunk, self.comparison)
 
-    def _append(self, name: str, table: pd.DataFrame) -> None:
+    def _append(self, name: str, table: Values) -> None:
         file, size = self._file(name), self._sizes[name]
         with writing(file), file.open("ab") as stream:
             stream.truncate(size)
             if size == 0:
-                stream.write(table[:0].to_csv(index=False, lineterminator="\n").encode())
+                stream.write(_lines([[*table]]).encode())
             for rows in csv_rows(table):
                 stream.write(rows.encode())
             stream.flush()
@@ -189,11 +196,11 @@ class Curves:
     mean: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     squares: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
-    def enter(self, rounds: pd.DataFrame) -> None:
+    def enter(self, rounds: Values) -> None:
         """Add further replicates, with rows in order."""
-        self.columns = tuple(str(name) for name in rounds if name not in ("replicate", "round"))
+        self.columns = tuple(name for name in rounds if name not in ("replicate", "round"))
         T = int(rounds["round"].max())
-        values = rounds[list(self.columns)].to_numpy(np.float64).reshape(-1, T, len(self.columns)).swapaxes(1, 2)
+        values = np.stack([rounds[name].reshape(-1, T) for name in self.columns], axis=1, dtype=np.float64)
         if not self.replicates:
             self.mean, self.squares = np.zeros(values.shape[1:]), np.zeros(values.shape[1:])
         for one in values:  # one at a time, so sums, and figures, do not depend on how many run together
@@ -208,29 +215,39 @@ class Curves:
         return self.mean[place], np.sqrt(self.squares[place] / max(1, self.replicates - 1))
 
 
-def csv_rows(table: pd.DataFrame) -> Iterator[str]:
-    """The rows that `to_csv` would write. Numeric tables are written row by row, in a third of its time."""
-    numbers = all(isinstance(kind, np.dtype) and kind.kind in "iuf" for kind in table.dtypes)
-    for start in range(0, len(table), ROWS_AT_A_TIME):
-        some = table[start : start + ROWS_AT_A_TIME]
-        if numbers:
-            columns: list[list[Any]] = []
-            formats = []
-            for name in some:
-                values = some[name].to_numpy()
-                if values.dtype.kind != "f":
-                    columns.append(values.tolist())
-                    formats.append("%d")
-                elif not np.isnan(values).any():
-                    columns.append(values.tolist())
-                    formats.append(FLOATS)
-                else:  # missing numbers are empty, so all cells are text
-                    columns.append(["" if value != value else FLOATS % value for value in values.tolist()])
-                    formats.append("%s")
-            row = ",".join(formats) + "\n"
-            yield "".join([row % cells for cells in zip(*columns, strict=True)])
-        else:
-            yield some.to_csv(index=False, header=False, float_format=FLOATS, lineterminator="\n")
+def rows_of(table: Values) -> int:
+    """Number of rows of a table."""
+    return len(next(iter(table.values())))
+
+
+def csv_rows(table: Values) -> Iterator[str]:
+    """The rows of a table as text; missing numbers are empty."""
+    for start in range(0, rows_of(table), ROWS_AT_A_TIME):
+        columns, formats = [], []
+        for every in table.values():
+            values = every[start : start + ROWS_AT_A_TIME]
+            cells: list[Any] = values.tolist()
+            if values.dtype.kind in "iu":
+                formats.append("%d")
+            elif values.dtype.kind == "f" and not np.isnan(values).any():
+                formats.append(FLOATS)
+            elif values.dtype.kind == "f":
+                cells = ["" if cell != cell else FLOATS % cell for cell in cells]
+                formats.append("%s")
+            else:
+                quoted = {word: _lines([[word, ""]])[:-2] for word in {*cells}}
+                cells = [quoted[word] for word in cells]
+                formats.append("%s")
+            columns.append(cells)
+        row = ",".join(formats) + "\n"
+        yield "".join([row % cells for cells in zip(*columns, strict=True)])
+
+
+def _lines(rows: Iterable[Iterable[Any]]) -> str:
+    """Rows of words as lines of a CSV file."""
+    text = StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
 
 
 def find_comparison(experiment: Experiment, cache: Path | None) -> Any:
@@ -238,7 +255,7 @@ def find_comparison(experiment: Experiment, cache: Path | None) -> Any:
     return experiment.task.beside(experiment.algorithm, experiment.dictionary, cache)
 
 
-def _tables_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> dict[str, Iterable[pd.DataFrame]]:
+def _tables_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> dict[str, Iterable[Values]]:
     """The tables by name, each in parts; the table of clients has some rows per part."""
     problem, R = experiment.problem, chunk.ledger.shape[0]
     T, K = len(chunk.elapsed), problem.clients
@@ -259,19 +276,20 @@ def _tables_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> dict[
     summary["runtime_s"] = elapsed[-1]
     summary["runtime_per_client_s"] = elapsed[-1] / K
 
-    def clients() -> Iterator[pd.DataFrame]:
+    def clients() -> Iterator[Values]:
         sites = np.array(problem.site_names)
         for r, replicate in enumerate(replicates):
             for some in blocks(K):
-                known = {"replicate": replicate, "client": np.arange(some.start, some.stop)}
+                known = {"replicate": np.full(some.stop - some.start, replicate)}
+                known["client"] = np.arange(some.start, some.stop)
                 known["site"] = sites[problem.site[some]]
                 own = {name: np.broadcast_to(values, (R, K))[r, some] for name, values in by_client.items()}
-                yield pd.DataFrame(known | own)
+                yield known | own
 
-    return {"rounds": [pd.DataFrame(rounds)], "clients": clients(), "summary": [pd.DataFrame(summary)]}
+    return {"rounds": [rounds], "clients": clients(), "summary": [summary]}
 
 
-def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) -> pd.DataFrame:
+def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) -> Values:
     """Columns of the first rounds as means over replicates, which may still be running; one row per round.
 
     Parameters
@@ -284,7 +302,7 @@ def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) 
     """
     columns = experiment.task.by_round(chunk.judge, chunk.seconds_per_replicate(), beside)
     columns |= _columns_of_conditions(experiment, chunk.ledger.shape[0]) | _traffic(chunk.ledger).rounds
-    return pd.DataFrame({name: values[:done].mean(axis=1) for name, values in columns.items()})
+    return {name: values[:done].mean(axis=1) for name, values in columns.items()}
 
 
 def _columns_of_conditions(experiment: Experiment, replicates: int) -> Values:

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
@@ -32,7 +31,7 @@ from fkl.runs.prepare import prepare
 from fkl.study.plan import Part, Plan
 from fkl.study.search import as_words, best_of, limited_to, quiet, require_within, search
 from fkl.study.space import Range
-from fkl.tasks.task import has_drawn_samples, read_table, whole_table
+from fkl.tasks.task import Values, has_drawn_samples, read_table, whole_table
 
 SEARCH_SEEDS = 1_000_000
 """Added to the seed of a search, so its features and order differ from those of judged runs."""
@@ -164,7 +163,7 @@ class Job:
             return {**told, "reason": str(error)}
         summary = read_summary(run.folder)
         metric = main_metric(summary)
-        columns = {str(name): value for name, value in summary.iloc[0].items() if name != "replicate"}
+        columns = {name: float(values[0]) for name, values in summary.items() if name != "replicate"}
         told |= {"metric": metric, "folder": run.folder.name, "digest": run.digest, "summary": columns}
         try:
             require_within(plan.budget, columns)
@@ -174,14 +173,14 @@ class Job:
         return {**told, "state": "finished", "error": float(columns[metric])}
 
 
-def _require_learned(run: Run, summary: pd.DataFrame, metric: str) -> None:
+def _require_learned(run: Run, summary: Values, metric: str) -> None:
     """Raise an error for a finite error that is as large as that of a diverged run."""
-    if not math.isfinite(summary[metric].iloc[0]) or blown_up(summary).any():
-        raise FklError(f"it diverged: {metric} {summary[metric].iloc[0]:.3g}")
+    if not math.isfinite(summary[metric][0]) or blown_up(summary).any():
+        raise FklError(f"it diverged: {metric} {summary[metric][0]:.3g}")
     if metric in ERRORS_AS_MSE:
         with quiet():
             targets = prepare(run).task.targets
-        if why := worse_than_zero(targets, summary[metric].to_numpy()):
+        if why := worse_than_zero(targets, summary[metric]):
             raise FklError(f"it diverged: {why}")
 
 

@@ -96,8 +96,8 @@ def _error_of(plan: Plan, words: tuple[str, ...], trial: Any) -> float:
     watch = _stopping(experiment, trial) if experiment.task.judged_as_it_learns else None
     [chunk] = simulate(experiment, watch=watch)
     summary = summary_without_comparison(experiment, chunk)
-    require_within(plan.budget, {str(name): float(values[0]) for name, values in summary.items()})
-    error = float(summary[main_metric(summary)].iloc[0])
+    require_within(plan.budget, {name: float(values[0]) for name, values in summary.items()})
+    error = float(summary[main_metric(summary)][0])
     if not math.isfinite(error):
         raise FklError(f"{main_metric(summary)} is not finite")
     return error
@@ -122,7 +122,7 @@ def _stopping(experiment: Experiment, trial: Any) -> Callable[[Chunk, int], None
     def watch(chunk: Chunk, t: int) -> None:
         if t in looks and t:
             so_far = rounds_so_far(experiment, chunk, t, None)
-            trial.report(float(so_far[main_metric(so_far)].iloc[-1]), looks[t])
+            trial.report(float(so_far[main_metric(so_far)][-1]), looks[t])
             if trial.should_prune():
                 raise optuna.TrialPruned
 

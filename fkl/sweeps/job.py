@@ -144,13 +144,13 @@ def read_notes(notes: Path) -> list[dict[str, Any]]:
 
 def _metric_and_mean(run: Run) -> dict[str, Any]:
     """Metric of a finished run (a search's objective, or else its main metric), its mean, and whether it diverged."""
-    from fkl.data.baselines import BLOWN_UP, blown_up
+    from fkl.data.baselines import BLOWN_UP, blown_up, means
     from fkl.runs.folder import read_summary
     from fkl.runs.metrics import main_metric
 
     summary = read_summary(run.folder)
     name = run.settings.objective or main_metric(summary)
-    judged = {"metric": name, "mean": float(f"{summary[name].mean():.6g}")}
+    judged = {"metric": name, "mean": float(f"{means(summary)[name]:.6g}")}
     if blown_up(summary).any():
         judged |= {"state": DIVERGED, "message": f"{name} is more than {BLOWN_UP:g} times that of its baselines"}
     return judged

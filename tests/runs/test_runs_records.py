@@ -144,5 +144,5 @@ def test_rows_are_written_as_pandas_writes_them(rows: list[tuple[int, float, flo
         table["site"] = 'north, "old"'
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tables, "ROWS_AT_A_TIME", 3)
-        written = "".join(csv_rows(table))
+        written = "".join(csv_rows({str(name): table[name].to_numpy() for name in table}))
     assert written == table.to_csv(index=False, header=False, float_format=FLOATS, lineterminator="\n")
