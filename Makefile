@@ -8,7 +8,10 @@ PAPER ?= # all of them
 SLOW ?= # yes: also the tests that are marked slow
 READINGS ?= # yes: also the readings that only differences.md tells of
 BIN = $(VENV)/bin
-INSTALL = $(BIN)/python -m pip install --quiet --no-compile $(CONSTRAINTS:%=--constraint %) --editable
+WHAT = --quiet $(CONSTRAINTS:%=--constraint %) --editable
+# uv takes a tenth of pip's time; pip is asked where there is no uv, or where only pip has the settings of a mirror.
+install = $(BIN)/uv pip install --system-certs --python $(BIN)/python $(WHAT) $(1) 2>/dev/null \
+	|| $(BIN)/python -m pip install --no-compile $(WHAT) $(1)
 DIST = federated_kernel_learning-$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fkl/__init__.py)
 SBOM = dist/$(DIST).cdx.json
 
@@ -26,11 +29,10 @@ run: $(VENV)/run
 test: $(VENV)/ready
 	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile $(if $(SLOW),,-m 'not slow')
 
-# What a clone elsewhere shows: the tests that look for data files, where there are none.
+# The tests that look for data files, where there are none.
 test-without-data: $(VENV)/ready
-	folder=$$(mktemp -d) && git clone --quiet . $$folder/fkl && cd $$folder/fkl \
-	&& env -u FKL_DATA PYTHONPATH=$$folder/fkl $(abspath $(BIN))/python -m pytest --numprocesses=auto --dist=loadfile \
-		-m 'not slow' $$(grep -rl published_files --include='test_*.py' tests) && rm -rf $$folder
+	FKL_DATA=no-data $(BIN)/python -m pytest --numprocesses=auto --dist=loadfile -m 'not slow' \
+		$$(grep -rl published_files --include='test_*.py' tests)
 
 # The slow tests that CI runs: all methods, pages and the site. `make test SLOW=yes` runs every slow test, also those with
 # a process for each party of each method, which take longer than all others of the methods together.
@@ -77,7 +79,7 @@ reproduce-tables: $(VENV)/ready
 	$(BIN)/fkl reproduce $(if $(READINGS),--readings) $(PAPER)
 
 # Writes the newest versions that pyproject.toml allows into requirements.lock, for all systems and Pythons.
-lock: $(BIN)/uv
+lock: $(VENV)/run
 	$(BIN)/uv pip compile --universal --upgrade --extra dev --quiet --custom-compile-command 'make lock' \
 		--output-file requirements.lock pyproject.toml
 
@@ -87,7 +89,7 @@ newest:
 	$(MAKE) test VENV=.venv-newest CONSTRAINTS=
 
 # Runs the tests with the oldest versions that pyproject.toml allows; they exist for Python 3.11 and 3.12.
-lowest: $(BIN)/uv
+lowest: $(VENV)/run
 	$(BIN)/uv pip compile --resolution lowest-direct --python $(BIN)/python --extra dev --quiet \
 		--output-file $(VENV)/lowest.txt pyproject.toml
 	$(MAKE) test VENV=.venv-lowest CONSTRAINTS=$(VENV)/lowest.txt
@@ -111,13 +113,11 @@ clean:
 $(VENV)/run: pyproject.toml requirements.lock
 	@echo 'Python $(PYTHON_VERSION): installing $(if $(CONSTRAINTS),the versions of $(CONSTRAINTS),the newest versions that pyproject.toml allows)'
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) .
+	-$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check uv
+	$(call install,.)
 	touch $@
 
 # What the tests and lint need, too.
 $(VENV)/ready: $(VENV)/run
-	$(INSTALL) '.[dev]'
+	$(call install,'.[dev]')
 	touch $@
-
-$(BIN)/uv: $(VENV)/ready
-	$(BIN)/python -m pip install --quiet uv
