@@ -166,14 +166,15 @@ def _bands(folder: Path, columns: Sequence[str], curves: "Curves") -> dict[str, 
     rounds, replicates = curves.mean.shape[1], min(curves.replicates, MOST_IN_BAND)
     if replicates < 2 or not columns:
         return {}
-    seen, values = _seen(rounds), []
+    seen = _seen(rounds)
+    values = np.empty((replicates, len(seen), len(columns)))
     with (folder / "rounds.csv").open(encoding="utf-8") as stream:  # rows of numbers, a replicate after the other
         places = list(map(next(stream).rstrip("\n").split(",").index, columns))
-        for _ in range(replicates):
-            for line in compress(islice(stream, rounds), np.isin(np.arange(rounds), seen)):
+        for own in values:
+            for row, line in enumerate(compress(islice(stream, rounds), np.isin(np.arange(rounds), seen))):
                 cells = line.rstrip("\n").split(",")
-                values.append([float(cells[place] or "nan") for place in places])
-    ends = np.quantile(np.reshape(values, (replicates, len(seen), -1)), (LOW, HIGH), axis=0)  # (2, seen, columns)
+                own[row] = [float(cells[place] or "nan") for place in places]
+    ends = np.quantile(values, (LOW, HIGH), axis=0)  # (2, seen, columns)
     made = np.apply_along_axis(lambda end: np.interp(np.arange(rounds), seen, end), 1, ends)
     return {column: (made[0, :, place], made[1, :, place]) for place, column in enumerate(columns)}
 
