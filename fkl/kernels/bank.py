@@ -422,11 +422,8 @@ class CompiledBank(FeatureBank):
 
         samples, *draws = self._operands(x)
         found = compiled.usual(samples)
-        return (
-            samples,
-            None if found is None else compiled.Usual(*map(read_only, (*found, self._frequency_sums))),
-            *draws,
-        )
+        few = None if found is None else compiled.Usual(*map(read_only, (*found, self._frequency_sums)))
+        return samples, few, *draws
 
     @cached_property
     def _frequency_sums(self) -> Array:
@@ -434,8 +431,11 @@ class CompiledBank(FeatureBank):
         return self.rho.sum(axis=2, dtype=np.float64).astype(self.rho.dtype)
 
     def _operands(self, x: Array) -> tuple[Array, Array, Array, Array]:
-        samples = np.ascontiguousarray(x, self.rho.dtype)
-        return read_only(samples), read_only(self.rho), read_only(self.scale), read_only(self.phase)
+        return read_only(np.ascontiguousarray(x, self.rho.dtype)), *self._draws
+
+    @cached_property
+    def _draws(self) -> tuple[Array, Array, Array]:
+        return read_only(self.rho), read_only(self.scale), read_only(self.phase)
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

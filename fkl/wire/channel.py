@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from math import prod
-from typing import Any, Literal, TypeVar
+from operator import is_
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +46,27 @@ class Tally:
 UNITS = ("messages", "scalars", "bytes")
 
 
+class Counts(NamedTuple):
+    """Messages, scalars and bytes of each client that sends, or that receives a downlink.
+
+    Parameters
+    ----------
+    each : (R, K, 3) int64
+    of_all : (R, 3) int64
+        Sums over the clients.
+    """
+
+    each: NDArray[np.int64]
+    of_all: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, messages: NDArray[Any], scalars: NDArray[np.int64], size: NDArray[np.int64]) -> "Counts":
+        """Counts (R, K) of each client, size in bytes."""
+        each = np.empty((*scalars.shape, len(UNITS)), np.int64)
+        each[..., 0], each[..., 1], each[..., 2] = messages, scalars, size
+        return cls(each, each.sum(axis=1))
+
+
 class Ledger:
     """Counts of all data that passed through a `Channel`, in messages, scalars and bytes.
 
@@ -79,16 +101,7 @@ class Ledger:
         part.shape = self.shape[0], next(iter(part.tallies.values())).by_client.shape[1]
         return part
 
-    def enter(
-        self,
-        t: int,
-        direction: Direction,
-        kind: str,
-        messages: NDArray[np.int64] | NDArray[np.bool_],
-        scalars: NDArray[np.int64],
-        size: NDArray[np.int64],
-        timed: bool = True,
-    ) -> None:
+    def enter(self, t: int, direction: Direction, kind: str, counts: Counts, timed: bool = True) -> None:
         """Record one kind of message of round t.
 
         Parameters
@@ -98,20 +111,16 @@ class Ledger:
             One of the counted directions.
         kind : str
             Kind of message, for example ``"theta"``.
-        messages, scalars, size : (R, K) int, messages also bool
-            Counts of each client that sends, or that receives a downlink; size in bytes.
+        counts : Counts
         timed : bool
             Whether to add the cost model's seconds for these messages.
         """
-        counts = np.empty((*self.shape, len(UNITS)), np.int64)
-        counts[..., 0], counts[..., 1], counts[..., 2] = messages, scalars, size
         tally = self.tallies[direction]
-        of_all = counts.sum(axis=1)
-        tally.by_client += counts
-        tally.by_round[t] += of_all
-        self.kinds[direction, kind] = self.kinds.get((direction, kind), 0) + int(of_all[:, 1].sum())
+        tally.by_client += counts.each
+        tally.by_round[t] += counts.of_all
+        self.kinds[direction, kind] = self.kinds.get((direction, kind), 0) + sum(counts.of_all[:, 1].tolist())
         if self.cost is not None and timed and direction in ON_WIRES:
-            self.seconds[t] += self.cost.seconds(counts[..., 0], counts[..., 2])
+            self.seconds[t] += self.cost.seconds(counts.each[..., 0], counts.each[..., 2])
 
 
 Message = TypeVar("Message")
@@ -178,12 +187,15 @@ class Channel:
         self.width = precision.itemsize
         self._t = 0
         self._present: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._counted: dict[tuple[Direction, str], tuple[Any, ...]] = {}
         self._sent = self._nothing_sent()
         self._travelled = {"downlink": self._nothing_sent(), "uplink": self._nothing_sent()}
 
     def open_round(self, t: int, present: NDArray[np.bool_]) -> None:
         """Begin round t; `present` (K,) says which clients take part."""
-        self._t, self._present = t, present.astype(np.int64)
+        self._t = t
+        if not np.array_equal(present, self._present):
+            self._present = present.astype(np.int64)
         self._sent = self._nothing_sent()
 
     def _nothing_sent(self) -> NDArray[np.int64]:
@@ -235,13 +247,17 @@ class Channel:
         fkl.basics.errors.FklError
             As in `up`.
         """
-        scalars, size_in_bytes = (count * self._present for count in size)
+        *before, counts = self._counted.get((direction, kind), (None,))
+        given = *size, self._present
+        if not (before and all(map(is_, before, given))):  # the same arrays in nearly every round
+            scalars, size_in_bytes = (count * self._present for count in size)
+            counts = Counts.of(scalars > 0, scalars, size_in_bytes)
+            self._counted[direction, kind] = *given, counts
         if direction == "uplink":
-            self._charge(scalars)
-        timed = self.times is None
-        self.ledger.enter(self._t, direction, kind, scalars > 0, scalars, size_in_bytes, timed)
-        if not timed:
-            self._travelled[direction] = self._travelled[direction] + size_in_bytes
+            self._charge(counts.each[..., 1])
+        self.ledger.enter(self._t, direction, kind, counts, self.times is None)
+        if self.times is not None:
+            self._travelled[direction] = self._travelled[direction] + counts.each[..., 2]
 
     def answered(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
         """Each client's share (K,) in the mean over answers that arrived in time; called at the end of an exchange.
@@ -356,8 +372,8 @@ class Channel:
             if not timed:
                 travelled = travelled + counted["link"] * size.size
             for direction, messages in counted.items():
-                counts = messages, messages * size.scalars, messages * size.size
-                self.ledger.enter(self._t, direction, kind, *counts, timed)
+                counts = Counts.of(messages, messages * size.scalars, messages * size.size)
+                self.ledger.enter(self._t, direction, kind, counts, timed)
         if self.times is not None:
             self.ledger.seconds[self._t] += self.times.iteration(self._t, counted["link"], travelled)
 
@@ -377,7 +393,7 @@ class Channel:
             Whether to add the time that the cost model gives the slowest party; otherwise `took` adds the time.
         """
         self._charge(scalars)
-        self.ledger.enter(self._t, "link", kind, messages, scalars, size, timed)
+        self.ledger.enter(self._t, "link", kind, Counts.of(messages, scalars, size), timed)
 
     def took(self, seconds: float) -> None:
         """Add the simulated seconds of the protocol's critical path to this round, for all replicates."""

@@ -29,6 +29,7 @@ from fkl.engines.base import Experiment, make_world
 from fkl.kernels.threads import most
 from fkl.network import Network
 from fkl.wire import payloads
+from fkl.wire.channel import Counts
 
 Promise = Callable[[Conformance], str | None]
 LABELS = Conformance.labels_are_not_known_before_they_are_shown
@@ -96,7 +97,7 @@ def knows_the_next(world: World, state: Any, t: int, y_hat: NDArray[np.float64])
 
 def books_itself(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
     one = np.ones(y_hat.shape, np.int64)
-    world.channel.ledger.enter(t, "uplink", "smuggled", one, one, one)
+    world.channel.ledger.enter(t, "uplink", "smuggled", Counts.of(one, one, one))
 
 
 FLAWS = [
