@@ -171,12 +171,11 @@ class Verdict(NamedTuple):
 
 def verdict(summary: Mapping[str, Array]) -> Verdict:
     """Compare the mean error over replicates with each of its baselines; or judge an audit."""
-    if "epsilon_lower" in summary:
-        lower = summary["epsilon_lower"]
-        upper = summary.get("epsilon_upper_sums", summary["epsilon_upper"])
-        mark = BELOW if (lower <= upper).all() else NOT_BELOW
-        return Verdict(mark, f"audit: epsilon is at least {number(lower.mean())}, stated {number(upper.mean())}")
     mean = means(summary)
+    if (lower := "epsilon_lower") in summary:
+        upper = "epsilon_upper_sums" if "epsilon_upper_sums" in summary else "epsilon_upper"
+        mark = BELOW if (summary[lower] <= summary[upper]).all() else NOT_BELOW
+        return Verdict(mark, f"audit: epsilon is at least {number(mean[lower])}, stated {number(mean[upper])}")
     for error, baselines in CONSTANTS.items():
         there = {name: mean[name] for name in baselines if name in mean}
         if error not in mean or not there:
@@ -250,7 +249,8 @@ def blocks(
             text = f"  {label if start == 0 else '':{LABEL}} {first:{FIRST - 1}} {''.join(second)}"
             lines.append(text.rstrip())
 
-    spread = {name: float(np.std(summary[name], ddof=1)) if np.ptp(summary[name]) else 0.0 for name in errors}
+    known = {name: summary[name][~np.isnan(summary[name])] for name in errors}
+    spread = {name: float(values.std(ddof=1)) if len({*values}) > 1 else 0.0 for name, values in known.items()}
     main = [f"{name} {with_spread(mean[name], spread[name])}{' (sd)' * (spread[name] > 0)}" for name in errors]
     other_mean = bool(mark == NOT_BELOW and mean.get("r2", 0) > 0)
     line("error", [*main[:1], *value("r2", "R²", "against the overall mean" * other_mean), *main[1:]])
