@@ -24,7 +24,6 @@ from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdo
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 from unittest import mock
 
 import pandas as pd
@@ -138,13 +137,6 @@ def play_jobs() -> None:
     import fkl
     import fkl.cli
 
-    to_csv = pd.DataFrame.to_csv
-
-    def every_digit(table: pd.DataFrame, *arguments: Any, **options: Any) -> Any:
-        if "float_format" in options:
-            options["float_format"] = "%.17g"  # reads back as the same bits; runs round to ten digits
-        return to_csv(table, *arguments, **options)
-
     jobs = json.load(sys.stdin)
     print(f"fkl of {Path(fkl.__file__).parent}", file=sys.stderr, flush=True)
     for number, job in enumerate(jobs, 1):
@@ -156,7 +148,8 @@ def play_jobs() -> None:
             scratch = Path(stack.enter_context(TemporaryDirectory()))
             argv = ["fkl", "run", *words, f"out={scratch / 'run'}", f"paths.cache={scratch / 'cache'}"]
             stack.enter_context(mock.patch.object(sys, "argv", argv))
-            stack.enter_context(mock.patch.object(pd.DataFrame, "to_csv", every_digit))
+            # Every digit reads back as the same bits; runs round to ten digits
+            stack.enter_context(mock.patch("fkl.runs.tables.FLOATS", "%.17g"))
             stack.enter_context(mock.patch("matplotlib.figure.Figure.savefig"))  # figures are not used
             stack.enter_context(redirect_stdout(said))
             stack.enter_context(redirect_stderr(said))
