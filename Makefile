@@ -8,11 +8,11 @@ PAPER ?= # all of them
 SLOW ?= # yes: also the tests that are marked slow
 READINGS ?= # yes: also the readings that only differences.md tells of
 BIN = $(VENV)/bin
-WHAT = --quiet $(CONSTRAINTS:%=--constraint %) --editable
+OPTIONS = --quiet $(CONSTRAINTS:%=--constraint %) --editable
 # uv takes a tenth of pip's time, and asks the index that pip is set to; where it fails, pip does the same.
-INDEX = $$($(BIN)/python -m pip config list | sed -n "s/.*[.]index-url='\(.*\)'/--default-index \1/p" | tail -n 1)
-install = $(BIN)/uv pip install --system-certs --python $(BIN)/python $(INDEX) $(WHAT) $(1) 2>/dev/null \
-	|| $(BIN)/python -m pip install --no-compile $(WHAT) $(1)
+INDEX = $$($(BIN)/python -m pip config list | sed -n "s/.*[.]index-url='\(.*\)'/UV_DEFAULT_INDEX=\1/p" | tail -n 1)
+install = env $(INDEX) $(BIN)/uv pip install --system-certs --python $(BIN)/python $(OPTIONS) $(1) 2>/dev/null \
+	|| $(BIN)/python -m pip install --no-compile $(OPTIONS) $(1)
 DIST = federated_kernel_learning-$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' fkl/__init__.py)
 SBOM = dist/$(DIST).cdx.json
 

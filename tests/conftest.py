@@ -3,7 +3,6 @@
 import gc
 import logging
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
@@ -125,10 +124,15 @@ def require_shown(found: str, shown: str) -> None:
 
 
 def _alike(line: str, shown: str) -> bool:
-    words, others = (
-        [word.strip("*_()") for word in re.split(r"[ ,]+", re.sub(r",(?=\d{3}\b)", "", text))] for text in (line, shown)
-    )
+    words, others = map(_words, (line, shown))
     return len(words) == len(others) and all(map(_near, words, others))
+
+
+def _words(line: str) -> list[str]:
+    """The cells of a row of a CSV file, which has no spaces; else the words of a line."""
+    if "," in line and " " not in line:
+        return line.split(",")
+    return [word.strip("*_(),").replace(",", "") for word in line.split()]
 
 
 def _near(word: str, other: str) -> bool:

@@ -82,7 +82,7 @@ class OnMessages(Keys):
         return {}, {}
 
     def warnings(self, summary: Any) -> tuple[str, ...]:
-        """Warnings for the user at the end of a run with this summary, one line each."""
+        """Warnings for the user at the end of a run, one line each; `summary` has the columns of summary.csv, (R,)."""
         return ()
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:

@@ -169,9 +169,10 @@ def _bands(folder: Path, columns: Sequence[str], curves: "Curves") -> dict[str, 
     seen = _seen(rounds)
     values = np.empty((replicates, len(seen), len(columns)))
     with (folder / "rounds.csv").open(encoding="utf-8") as stream:  # rows of numbers, a replicate after the other
-        places = list(map(next(stream).rstrip("\n").split(",").index, columns))
+        header, drawn = next(stream).rstrip("\n").split(","), np.isin(np.arange(rounds), seen)
+        places = [header.index(column) for column in columns]
         for own in values:
-            for row, line in enumerate(compress(islice(stream, rounds), np.isin(np.arange(rounds), seen))):
+            for row, line in enumerate(compress(islice(stream, rounds), drawn)):
                 cells = line.rstrip("\n").split(",")
                 own[row] = [float(cells[place] or "nan") for place in places]
     ends = np.quantile(values, (LOW, HIGH), axis=0)  # (2, seen, columns)

@@ -176,9 +176,9 @@ def provenance(folder: Path) -> dict[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
-def read_numbers(file: Path) -> Values:
-    """The columns of a file of numbers that `Tables` wrote, integers or floats; empty cells are NaN."""
-    with file.open(encoding="utf-8", newline="") as stream:
+def read_summary(folder: Path) -> Values:
+    """The summary of a finished run: the columns of summary.csv, (R,) each, integers or floats; empty cells are NaN."""
+    with (folder / "summary.csv").open(encoding="utf-8", newline="") as stream:
         header, *rows = csv.reader(stream)
     columns, words = {}, []
     for name, cells in zip(header, zip(*rows, strict=True), strict=True):
@@ -192,11 +192,6 @@ def read_numbers(file: Path) -> Values:
     require(not words, "columns", ", ".join(words), "numbers")
     require(len(columns) == len(header), "columns", ", ".join(header), "different names")
     return columns
-
-
-def read_summary(folder: Path) -> Values:
-    """The summary of a finished run: the columns of summary.csv, (R,) each."""
-    return read_numbers(folder / "summary.csv")
 
 
 @contextmanager

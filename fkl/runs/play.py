@@ -30,7 +30,6 @@ from fkl.runs.folder import (
     is_locked,
     locked,
     provenance,
-    read_numbers,
     read_summary,
     recovered,
     workspace,
@@ -199,7 +198,7 @@ def draw(
 def draw_again(finished: "FinishedRun", outputs: Path, style: str) -> Path:
     """Draw the figures of a finished run from its tables, as PNG and PDF; return their folder."""
     run, curves = to_play_again(finished, str(outputs)), Curves()
-    curves.enter(read_numbers(finished.folder / "rounds.csv"))
+    curves.enter({str(name): values.to_numpy() for name, values in finished.rounds.items()})
     folder = outputs / "figures" / finished.folder.name
     folder.mkdir(parents=True, exist_ok=True)
     draw(run, prepare(run), curves, read_summary(finished.folder), finished.folder, folder, style)

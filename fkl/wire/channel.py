@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from math import prod
-from operator import is_
+from operator import is_not
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -187,7 +187,7 @@ class Channel:
         self.width = precision.itemsize
         self._t = 0
         self._present: NDArray[np.int64] = np.zeros(0, np.int64)
-        self._counted: dict[tuple[Direction, str], tuple[Any, ...]] = {}
+        self._counted: dict[tuple[Direction, str], tuple[tuple[Any, ...], Counts]] = {}
         self._sent = self._nothing_sent()
         self._travelled = {"downlink": self._nothing_sent(), "uplink": self._nothing_sent()}
 
@@ -247,12 +247,11 @@ class Channel:
         fkl.basics.errors.FklError
             As in `up`.
         """
-        *before, counts = self._counted.get((direction, kind), (None,))
-        given = *size, self._present
-        if not (before and all(map(is_, before, given))):  # the same arrays in nearly every round
+        given, known = (*size, self._present), self._counted.get((direction, kind))
+        if known is None or any(map(is_not, known[0], given)):  # the same arrays in nearly every round
             scalars, size_in_bytes = (count * self._present for count in size)
-            counts = Counts.of(scalars > 0, scalars, size_in_bytes)
-            self._counted[direction, kind] = *given, counts
+            known = self._counted[direction, kind] = given, Counts.of(scalars > 0, scalars, size_in_bytes)
+        counts = known[1]
         if direction == "uplink":
             self._charge(counts.each[..., 1])
         self.ledger.enter(self._t, direction, kind, counts, self.times is None)

@@ -137,6 +137,7 @@ BROKEN = {
     "summary without its last line": _signed(SUMMARY, lambda text: text[: text.rindex(b"\n", 0, -1)], "have one row"),
     "summary with mse renamed": _cell(0, 1, "MSE", "lacks columns of rounds.csv: mse"),
     "summary with text": _cell(1, 1, "<script>alert(1)</script>", "columns=mse: must be numbers"),
+    "summary with two columns of one name": _cell(0, 2, "mse", "must be different names"),
     "summary with infinity": _cell(2, 3, "inf", "columns=regret_hindsight: must be finite numbers"),
     "picture of words": _signed("mse.png", lambda data: b"<svg onload=alert(1)>", "not a complete PNG"),
     # what is no folder of files
