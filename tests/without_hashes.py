@@ -31,7 +31,7 @@ def table_set(node: dict[str, Any]) -> TableSet:
 
 def put(folder: Path, name: str, contents: Sequence[str | bytes]) -> Store:
     """Write stand-ins for the first files of a data set; the store that has them."""
-    for file, content in zip(registry.dataset(name).files, contents, strict=False):
+    for file, content in zip(registry.dataset(name).data_files, contents, strict=False):
         (folder / file.name).write_bytes(content.encode() if isinstance(content, str) else content)
     return Store(folder, offline=True)
 

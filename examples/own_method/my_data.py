@@ -22,7 +22,7 @@ class Friedman:
     """
 
     name: ClassVar[str] = "friedman"
-    files: ClassVar[tuple[DataFile, ...]] = ()  # what `load` reads through `store`, with checksums
+    data_files: ClassVar[tuple[DataFile, ...]] = ()  # what `load` reads through `store`, with checksums
 
     rows: int = 2000
     noise: float = 1.0

@@ -215,7 +215,7 @@ class Run:
         return self._checksums_of({"dataset": self.dataset, "topology": self.topology, **self.conditions})
 
     def _checksums_of(self, nodes: dict[str, Any]) -> list[str]:
-        checksums = [file.sha256 for file in self.dataset.files]
+        checksums = [file.sha256 for file in self.dataset.data_files]
         for name, node in nodes.items():
             with key_prefix(name):
                 fingerprint = getattr(node, "fingerprint", None)
@@ -257,7 +257,7 @@ def _without_parents(folder: str) -> Path:
 
 PARTS = {
     "algo": ("label", "init", "step"),
-    "dataset": ("name", "files", "load"),
+    "dataset": ("name", "data_files", "load"),
     "partition": ("split",),
     "kernels": ("bank", "gram"),
     "network": ("uplink_budget", "loss", "cost"),

@@ -12,21 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, shortened
-from fkl.data.encoder import BOOLEANS, LIKE_NUMBER, Reading, codes
+from fkl.data.encoder import BOOLEANS, Reading, codes, word_of
+from fkl.data.notation import first_in_other_notation
 
 NAMES_SHOWN = 40
 LETTERS_SHOWN = 60
 PADDED = re.compile(r"0\d\d+")
+NUMERIC = re.compile(r"[-+]?[\d.,]+([eE][-+]?\d+)?")
+ROWS_SEARCHED = 50
+"""Number of first rows among which the names of columns are looked for."""
 
 
-class CellsOnDemand(Sequence[Any]):
-    """Cells that are read only when one is needed; most columns of numbers never need theirs."""
+class CellsOnDemand(Sequence[str]):
+    """Text of cells that is made only when one is needed; most columns of numbers never need theirs."""
 
-    def __init__(self, count: int, read: Callable[[], Sequence[Any]]) -> None:
+    def __init__(self, count: int, read: Callable[[], Sequence[str]]) -> None:
         self._count, self._read = count, read
 
     @cached_property
-    def _cells(self) -> Sequence[Any]:
+    def _cells(self) -> Sequence[str]:
         return self._read()
 
     def __len__(self) -> int:
@@ -35,12 +39,12 @@ class CellsOnDemand(Sequence[Any]):
     def __getitem__(self, row: Any) -> Any:
         return self._cells[row]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[str]:
         return iter(self._cells)
 
 
 class WholeNumbers(Sequence[str]):
-    """Cells of a column of integers without signs or leading zeros."""
+    """Text of a column of integers that are written without signs or leading zeros."""
 
     def __init__(self, numbers: NDArray[np.float64]) -> None:
         self._numbers = numbers
@@ -98,12 +102,12 @@ class Coded(Sequence[Any]):
 
 @dataclass(frozen=True)
 class Column:
-    """One column.
+    """One column, and what is decided about it from all of its cells.
 
     Parameters
     ----------
-    cells : sequence
-        The cells as they are in the file.
+    cells : sequence of str
+        The file's own text of each cell; of a typed cell, its word (see `fkl.data.encoder.word_of`).
     holes : (n,) bool
         Whether each cell is missing.
     numbers : (n,) float64
@@ -112,13 +116,19 @@ class Column:
         Whether it holds words, see `of_text`.
     padded : int or None
         The first row with an integer of three digits or more and a leading 0, which ids have and numbers do not.
+    dates : (n,) object, or None
+        Dates of a typed file, None in other cells; None if no cell has the type of a date.
+    fault : str
+        Why the column cannot be read; empty if it can. It matters only if the column is used.
     """
 
-    cells: Sequence[Any] | NDArray[Any]
+    cells: Sequence[str]
     holes: NDArray[np.bool_]
     numbers: NDArray[np.float64]
     text: bool
     padded: int | None = None
+    dates: NDArray[np.object_] | None = None
+    fault: str = ""
 
     @classmethod
     def of_text(cls, cells: Coded, reading: Reading) -> "Column":
@@ -136,19 +146,41 @@ class Column:
         return cls(cells, holes, numbers, _are_words(cells, holes, numbers), padded)
 
     @classmethod
-    def of_numbers(cls, numbers: NDArray[np.float64]) -> "Column":
-        """A column of these numbers, without missing cells."""
-        return cls(numbers, np.zeros(len(numbers), np.bool_), numbers, text=False)
+    def of_numbers(
+        cls, numbers: NDArray[np.float64], cells: Sequence[Any] | None = None, missing: Collection[float] = ()
+    ) -> "Column":
+        """A column of typed numbers, of which NaN and these numbers are missing; `cells` has them as typed."""
+        holes = np.isnan(numbers) | np.isin(numbers, list(missing))
+        typed = numbers if cells is None else cells
+
+        def words() -> list[str]:
+            return [
+                "" if hole and number != number else word_of(cell)
+                for cell, hole, number in zip(typed, holes, numbers, strict=True)
+            ]
+
+        return cls(CellsOnDemand(len(numbers), words), holes, np.where(holes, np.nan, numbers), text=False)
+
+    @classmethod
+    def unreadable(cls, count: int, fault: str) -> "Column":
+        """A column of so many cells that cannot be read."""
+        none = np.zeros(count, np.bool_)
+        return cls([""] * count, none, np.full(count, np.nan), text=False, fault=fault)
+
+    def with_typed(self, dates: NDArray[np.object_]) -> "Column":
+        """A copy with dates of a typed file; what it holds is decided again, after numbers got the typed ones."""
+        text = _are_words(self.cells, self.holes, self.numbers)
+        return replace(self, text=text, dates=dates if any(date is not None for date in dates) else None)
 
     def word(self, row: int) -> str:
         """A cell as text, in Unicode's form NFC: words that differ only in form are the same word."""
-        return normalize("NFC", str(self.cells[row]))
+        return normalize("NFC", self.cells[row])
 
     @cached_property
     def coded(self) -> Coded:
         """All cells as text, in the form that `word` returns."""
         cells = self.cells if isinstance(self.cells, Coded) else Coded.of(self.cells)
-        return cells.map(lambda cell: normalize("NFC", str(cell)))
+        return cells.map(lambda cell: normalize("NFC", cell))
 
     def words(self, rows: NDArray[np.bool_]) -> list[str]:
         """The distinct cells of some rows as text, in the order in which they first appear, without missing ones."""
@@ -159,33 +191,42 @@ class Column:
         return codes(self.coded.different, words)[self.coded.code[rows]]
 
     @property
-    def first(self) -> int:
-        """The first row with a cell that is neither missing nor a number; 0 if no row has one."""
-        return int((~self.holes & np.isnan(self.numbers)).argmax())
+    def first_odd_row(self) -> int | None:
+        """The first row with a cell that is neither missing nor a number; None if no row has one."""
+        odd = ~self.holes & np.isnan(self.numbers)
+        return int(odd.argmax()) if odd.any() else None
 
-    @property
-    def like_number(self) -> int | None:
-        """The first row of a text column with a number in another notation, if most of its cells are such numbers."""
+    def row_in_other_notation(self, of_classes: bool) -> int | None:
+        """The first row of a text column with a number in another notation, if most of its cells are numbers."""
         if not self.text:
             return None
-        alike = np.array([LIKE_NUMBER.fullmatch(cell) is not None for cell in self.coded.different])[self.coded.code]
-        alike &= ~self.holes
-        return int(alike.argmax()) if 2 * alike.sum() > len(self.holes) - self.holes.sum() else None
+        rows = np.flatnonzero(~self.holes)
+        code, first, count = np.unique(self.coded.code[rows], return_index=True, return_counts=True)
+        order = np.argsort(first)
+        cells = [self.coded.different[place] for place in code[order].tolist()]
+        plain = np.isfinite(self.numbers[rows[first[order]]])
+        found = first_in_other_notation(cells, count[order], plain, of_classes)
+        return None if found is None else int(rows[first[order][found]])
 
-    def followed_by(self, other: "Column") -> "Column":
-        """A column with the other one below this one."""
-        both = chain(self.cells, other.cells)
-        words = isinstance(self.cells, Coded) and isinstance(other.cells, Coded)
-        cells = Coded.of(both) if words else CellsOnDemand(len(self.holes) + len(other.holes), lambda: list(both))
-        holes, numbers = (np.concatenate([getattr(self, key), getattr(other, key)]) for key in ("holes", "numbers"))
-        text = self.text if self.text == other.text else _are_words(cells, holes, numbers)
-        return Column(
-            cells,
-            holes,
-            numbers,
-            text,
-            self.padded if self.padded is not None or other.padded is None else len(self.holes) + other.padded,
-        )
+    def followed_by(self, others: Sequence["Column"]) -> "Column":
+        """A column with the other ones below this one; what it holds is decided from all of their cells."""
+        parts = [self, *others]
+        both = chain.from_iterable(part.cells for part in parts)
+        holes, numbers = (np.concatenate([getattr(part, key) for part in parts]) for key in ("holes", "numbers"))
+        coded = all(isinstance(part.cells, Coded) for part in parts)
+        cells = Coded.of(both) if coded else CellsOnDemand(len(holes), lambda: list(both))
+        starts = np.cumsum([0, *(len(part.holes) for part in parts)])
+        padded = [
+            start + part.padded for start, part in zip(starts.tolist(), parts, strict=False) if part.padded is not None
+        ]
+        dates = None
+        if any(part.dates is not None for part in parts):
+            none = [np.full(len(part.holes), None, object) if part.dates is None else part.dates for part in parts]
+            dates = np.concatenate(none)
+        alike = all(part.text == self.text for part in parts)
+        text = self.text if alike else _are_words(cells, holes, numbers)
+        fault = next((part.fault for part in parts if part.fault), "")
+        return Column(cells, holes, numbers, text, padded[0] if padded else None, dates, fault)
 
 
 @dataclass(frozen=True)
@@ -207,6 +248,10 @@ class Place:
     def __call__(self, row: int) -> str:  # noqa: D102 - see the class
         return f"{self.path}, {self.unit} {self.numbers[row]}"
 
+    def lines_above(self, row: int) -> int:
+        """Number of lines, or rows of a sheet, above a row."""
+        return int(self.numbers[row]) - (self.unit == "line")
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -223,6 +268,8 @@ class Columns:
     rows : int
     zeros_left_out : bool
         Whether a missing column is one of zeros, as in LIBSVM's format. The target is then `LABEL`.
+    row_names : str or None
+        The column that only names rows, and is no feature; None if there is none.
     """
 
     path: str
@@ -230,11 +277,33 @@ class Columns:
     place: Callable[[int], str]
     rows: int
     zeros_left_out: bool = False
+    row_names: str | None = None
 
     def without(self, names: Collection[str]) -> "Columns":
         """A copy without the columns that have these names, if any."""
         kept = {name: column for name, column in self.by_name.items() if name not in names}
         return replace(self, by_name=kept)
+
+    def with_row_names(self, names: Sequence[str]) -> "Columns":
+        """A copy that knows its row names, and has no empty column without a name.
+
+        Row names are a first column without a name, as R and pandas write it, whose cells only name rows.
+        """
+        nameless = [column for column, name in zip(self.by_name, names, strict=True) if not " ".join(name.split())]
+        left_out = [column for column in nameless if not any(self.by_name[column].cells)]
+        first = next(iter(self.by_name), "")
+        names_rows = first in nameless and first not in left_out and only_name_rows(self.by_name[first].cells, False)
+        return replace(self.without(left_out), row_names=first if names_rows else None)
+
+    def renamed(self, names: Sequence[str]) -> "Columns":
+        """A copy in which the columns, in their order, have these names."""
+        return replace(self, by_name=dict(zip(names, self.by_name.values(), strict=True)))
+
+    def with_holes(self, names: Iterable[str]) -> "Columns":
+        """A copy with a column without a value for each of these names that is missing."""
+        none = Column([""] * self.rows, np.ones(self.rows, np.bool_), np.full(self.rows, np.nan), text=False)
+        lacking = [name for name in names if name not in self.by_name]
+        return replace(self, by_name={**self.by_name, **dict.fromkeys(lacking, none)}) if lacking else self
 
     def with_zeros(self, names: Iterable[str]) -> "Columns":
         """A copy with a column of zeros for each of these names that is missing, if the format omits zeros."""
@@ -242,26 +311,37 @@ class Columns:
         lacking = [name for name in names if name not in self.by_name] if self.zeros_left_out else []
         return replace(self, by_name={**self.by_name, **dict.fromkeys(lacking, zeros)})
 
-    def followed_by(self, other: "Columns") -> "Columns":
-        """Rows of a second file below these.
+    def followed_by(self, others: Sequence["Columns"]) -> "Columns":
+        """Rows of other files below these; the first file sets the order of the columns.
 
         Raises
         ------
         FklError
-            If its columns are not the same.
+            If their columns are not the same.
         """
-        above, below = self.with_zeros(other.by_name), other.with_zeros(self.by_name)
-        for one, two in ((above, below), (below, above)):
-            lacking = [name for name in one.by_name if name not in two.by_name]
-            if lacking:
-                raise FklError(f"{two.path}: has no column {short(lacking[0])}, which {one.path} has")
-        columns = {name: column.followed_by(below.by_name[name]) for name, column in above.by_name.items()}
-        count = self.rows
+        names = list(dict.fromkeys(name for one in (self, *others) for name in one.by_name))
+        first, *rest = parts = [one.with_zeros(names) for one in (self, *others)]
+        for other in rest:
+            for one, two in ((first, other), (other, first)):
+                lacking = [name for name in one.by_name if name not in two.by_name]
+                if lacking:
+                    raise FklError(f"{two.path}: has no column {short(lacking[0])}, which {one.path} has")
+        columns = {
+            name: column.followed_by([other.by_name[name] for other in rest]) for name, column in first.by_name.items()
+        }
+        ends = np.cumsum([one.rows for one in parts])
 
         def place(row: int) -> str:
-            return self.place(row) if row < count else other.place(row - count)
+            number = int(np.searchsorted(ends, row, side="right"))
+            return parts[number].place(row - int(ends[number] - parts[number].rows))
 
-        return replace(self, by_name=columns, place=place, rows=count + other.rows)
+        row_names = self.row_names if all(one.row_names == self.row_names for one in others) else None
+        return replace(self, by_name=columns, place=place, rows=int(ends[-1]), row_names=row_names)
+
+    def row_with(self, word: str) -> int | None:
+        """The first row, among those at the beginning, that has this cell; None if none has it."""
+        rows = range(min(self.rows, ROWS_SEARCHED))
+        return next((row for row in rows if any(column.cells[row] == word for column in self.by_name.values())), None)
 
 
 def _are_words(cells: Sequence[Any], holes: NDArray[np.bool_], numbers: NDArray[np.float64]) -> bool:
@@ -273,22 +353,31 @@ def _are_words(cells: Sequence[Any], holes: NDArray[np.bool_], numbers: NDArray[
     return 2 * len(coded.among(is_word)) >= len(coded.among(~holes))
 
 
-def checked_names(names: Sequence[str], where: str, use: str = "") -> list[str]:
-    """Names of columns without line breaks; the name of a nameless column is its number, counted from 1.
-
-    Raises
-    ------
-    FklError
-        If a name occurs twice; `use` says what to do.
-    """
+def distinct_names(names: Sequence[str]) -> list[str]:
+    """Names of columns without line breaks: the second ``a`` is ``a.1``; a nameless one is its number, from 1."""
     tidy = [" ".join(name.split()) for name in names]  # a name may be quoted over two lines, a message may not
-    seen: set[str] = set()
-    for name in filter(None, tidy):
-        if name in seen:
-            raise FklError(f"{where}: two columns are named {short(name)}{use}")
-        seen.add(name)
-    numbered = [f"column {number}" if str(number) in seen else str(number) for number in range(1, len(tidy) + 1)]
-    return [name or number for name, number in zip(tidy, numbered, strict=True)]
+    given, repeats, found = set(tidy), dict.fromkeys(tidy, 0), dict[str, None]()
+    for name in tidy:
+        spelt = name
+        while name and (spelt in found or (spelt != name and spelt in given)):
+            repeats[name] += 1
+            spelt = f"{name}.{repeats[name]}"
+        found[spelt or f"\0{len(found)}"] = None
+    numbered = [f"column {number}" if str(number) in found else str(number) for number in range(1, len(found) + 1)]
+    return [number if name.startswith("\0") else name for name, number in zip(found, numbered, strict=True)]
+
+
+def only_name_rows(cells: Sequence[str], quoted: bool, sign: str = "") -> bool:
+    """Whether cells before those that have a name in the header can be names of rows, as R writes them.
+
+    They are all different, and text, quoted, or whole numbers. If commas are between the cells, whole numbers must
+    count the rows: they might be the first halves of decimal commas.
+    """
+    if not cells or len(set(cells)) < len(cells):
+        return False
+    whole = all(map(str.isdecimal, cells))
+    counts = whole and all(int(cell) == number for number, cell in enumerate(cells, int(cells[0] == "1")))
+    return quoted or counts or (whole and sign != ",") or not any(NUMERIC.fullmatch(cell) for cell in cells)
 
 
 def short(cell: str) -> str:

@@ -3,34 +3,46 @@
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import chain, islice
+from itertools import chain, islice, pairwise, takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, plural
+from fkl.basics.errors import FklError, plural, require
 from fkl.basics.memory import require_memory, shown_bytes
 from fkl.data import libsvm, own_file
-from fkl.data.columns import CellsOnDemand, Coded, Column, Columns, Place, WholeNumbers, checked_names, short
-from fkl.data.encoder import DECIMALS, DELIMITERS, Reading
+from fkl.data.columns import (
+    CellsOnDemand,
+    Coded,
+    Column,
+    Columns,
+    Place,
+    WholeNumbers,
+    distinct_names,
+    only_name_rows,
+    short,
+)
+from fkl.data.encoder import DECIMALS, DELIMITERS, EXACT, Reading
 from fkl.data.reading import exact_floats
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import Series
 
 COMMENTS = re.compile(r"(?:sep=.\n)?(?:(?:[ \t]*\n)*[ \t]*#.*(?:\n|\Z))*")
 """Lines above a table: the delimiter in the form that Excel reads, and lines that begin with #."""
 BLANK_LINES = re.compile(r"(?: *\n)*")
 SNIFFED_LINES = 50
 LEAST_ROWS = 2
-EXACT = 2.0**53
-"""Up to this number, float64 holds every integer exactly."""
 NAMES_SHOWN = 4
 """Number of names that a message shows from a first line that looks like data."""
+CELL_END, ROW_END = "\x1f", "\x1e"
+"""Control characters, which no text has: they separate cells that were in quotes."""
+TENS = 10.0 ** np.arange(1, 16)
 PER_CELL = 72
 """Bytes of memory that a cell takes in addition to its text."""
 PER_ROW = 150
@@ -55,6 +67,8 @@ def read(path: str, raw: bytes, reading: Reading) -> Columns:
     words = own_file.text(path, own_file.unpacked(path, raw), reading.encoding, "dataset.encoding")
     if "\r" in words:
         words = words.replace("\r\n", "\n").replace("\r", "\n")
+    if reading.skip:
+        words = without_lines(words, reading.skip, path)
     lines_there = words.count("\n")
     needed = own_file.PER_BYTE * len(words) + PER_ROW * lines_there
     own_file.require_room(path, raw, needed, f"{lines_there:,} lines")
@@ -75,6 +89,13 @@ def read(path: str, raw: bytes, reading: Reading) -> Columns:
         return _read_columns(path, header + words, line, sign, reading)
     except csv.Error as error:
         raise FklError(f"{path}, {error}") from None
+
+
+def without_lines(words: str, skip: int, path: str) -> str:
+    """The text with so many empty lines at its beginning, so that the others keep their numbers."""
+    *above, rest = words.split("\n", skip)
+    require(len(above) == skip, "skip", skip, f"fewer than the {len(above) + 1} lines of {path}")
+    return "\n" * skip + rest
 
 
 def _read_libsvm(path: str, raw: bytes, words: str) -> Columns:
@@ -108,71 +129,208 @@ def _header_in(comments: str, words: str, sign: str, reading: Reading) -> str:
     return named + "\n" if len(next(_read_records(named, sign))[1]) == len(rows[0]) else ""
 
 
+def has_names(first: Sequence[str], reading: Reading, where: str) -> bool:
+    """Whether the first row has the names of columns: `Reading.header`, or unless all its cells are numbers or missing.
+
+    Raises
+    ------
+    FklError
+        If that must be detected, and the names look like data.
+    """
+    if reading.header is not None:
+        return reading.header
+    named = any(not reading.is_hole(cell) and reading.number(cell) is None for cell in first)
+    if named:
+        _refuse_data(where, first, reading)
+    return named
+
+
 def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading) -> Columns:
     records = _read_records(words, sign, line)
     head = list(islice(records, 2))
     if not head:
         raise FklError(f"{path}: empty; must be a table with rows")
     (line, first), width = head[0], len(head[-1][1])
-    header = reading.header
-    if header is None:
-        header = any(not reading.is_hole(cell) and reading.number(cell) is None for cell in first)
-    named_rows = header and width == len(first) + 1  # R leaves out the name of the column with names of rows
-    if not named_rows and (width != len(first) - 1 or first[-1]):  # the header alone ends with a delimiter
+    header = has_names(first, reading, f"{path}, line {line}")
+    one_short = header and width == len(first) + 1  # R leaves out the name of the column with names of rows
+    if not one_short and (width != len(first) - 1 or first[-1]):  # the header alone ends with a delimiter
         width = len(first)
-    if header:
-        names, use = ["", *first][:width] if named_rows else first[:width], ""
-        if reading.header is None:
-            use = "; dataset.header=false if that line is data"
-            _refuse_data(path, line, first, reading)
-        names = checked_names(names, f"{path}, line {line}", use)
-    else:
-        names = [str(number + 1) for number in range(width)]
-    rows = _read_plain(words, line, sign, width, reading, bool(header))
-    if rows is None:
+    table = _cells_at_once(words, line, sign, width, header)
+    if table is None:
         where = f"line {head[width != len(first)][0]}"
-        rows = _read_any(path, chain(head[bool(header) :], records), sign, width, where, reading)
-    columns, lines = rows
-    count = len(columns[0].cells)
-    if named_rows and not any(columns[-1].cells):  # all lines except the header end with a delimiter
-        names, columns, named_rows = checked_names(first, path), columns[:-1], False
-    nameless = {name for name, called in zip(names, first, strict=False) if header and not called and not named_rows}
-    by_name = dict(zip(names, columns, strict=True))
-    left_out = [name for name in nameless if not any(by_name[name].cells)]
-    return Columns(path, by_name, Place(path, "line", lines), count).without(left_out)
+        table = _cells_by_record(
+            path, chain(head[header:], records), sign, width, where, partial(_skip_hint, words, line)
+        )
+    columns = table.columns(reading)
+    if one_short and not any(columns[-1].cells):  # all lines except the header end with a delimiter
+        one_short, columns = False, columns[:-1]
+    quoted = words.count('\n"') >= len(table.lines)
+    if one_short and not only_name_rows(columns[0].cells, quoted, sign):
+        cause = _cause_of_one_more(head[1][1], first, sign, words)
+        cells = f"{plural(width, 'cell')} where line {line} has {len(first)} (between cells: {_word_for(sign)})"
+        raise FklError(f"{path}, line {head[1][0]}: {cells}; {cause}")
+    names = ["", *first] if one_short else first[: len(columns)]
+    by_name = dict(zip(distinct_names(names if header else [""] * width), columns, strict=True))
+    found = Columns(path, by_name, Place(path, "line", table.lines), len(table.lines))
+    return found.with_row_names(names) if header else found
 
 
-Rows = tuple[list[Column], Sequence[int]]
-"""Columns, and the line of each row."""
+def _word_for(sign: str) -> str:
+    """The name of a delimiter on a command line."""
+    return next((word for word, known in DELIMITERS.items() if known == sign), sign)
 
 
-def _read_any(
-    path: str, records: Iterable[tuple[int, list[str]]], sign: str, width: int, where: str, reading: Reading
-) -> Rows:
-    """Columns of records that all have this number of cells, that of the line `where`."""
+def _cause_of_one_more(cells: Sequence[str], names: Sequence[str], sign: str, words: str) -> str:
+    """Why rows may have one cell more than the header has names, and what to do."""
+    if "'" in words and '"' not in words:
+        return f"a cell with a delimiter needs double quotes, not single ones; or name all {len(cells)} columns"
+    halves = any(one.lstrip("+-").isdecimal() and two.isdecimal() for one, two in pairwise(cells))
+    if sign == "," and halves:
+        means = "if commas are decimal or group digits, quote such cells, or separate cells by semicolons"
+        return f"{means}; else name all {len(cells)} columns"
+    return f"name all {len(cells)} columns; {', '.join(map(short, names[:NAMES_SHOWN]))} are {len(names)}"
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The cells of a text, of which pandas reads the numbers and `ends` finds the words.
+
+    Parameters
+    ----------
+    body : bytes
+        Rows of `width` cells each.
+    sign, row_end : str
+        What ends a cell, and the last one of a row; neither is in a cell.
+    ends : (rows * width,) int64
+        Where each cell ends in `body`.
+    lines : sequence of int
+        The line of each row in the file.
+    """
+
+    body: bytes
+    sign: str
+    row_end: str
+    ends: NDArray[np.int64]
+    width: int
+    lines: Sequence[int]
+
+    def columns(self, reading: Reading) -> list[Column]:
+        """All columns; numbers are those of Python, to the last digit."""
+        from pandas import read_csv
+
+        if not self.lines:
+            return [Column.of_text(Coded.of([]), reading)] * self.width
+        frame = read_csv(
+            io.BytesIO(self.body),
+            sep=self.sign,
+            lineterminator=self.row_end,
+            header=None,
+            names=range(self.width),
+            quoting=csv.QUOTE_NONE,
+            keep_default_na=False,
+            na_values=reading.words_missing,
+            decimal=DECIMALS[reading.decimal],
+            skip_blank_lines=False,
+            low_memory=False,
+            float_precision=exact_floats(),
+        )
+        padded = self._padded_rows
+        return [
+            self._column_of_numbers(j, values, reading)
+            if values.dtype.kind in "iuf" and j not in padded
+            else Column.of_text(self._cells_of(j), reading)
+            for j, (_, values) in enumerate(frame.items())
+        ]
+
+    def _column_of_numbers(self, j: int, column: "Series[Any]", reading: Reading) -> Column:
+        values = column.to_numpy(np.float64, copy=True)
+        values += 0.0  # no negative zero, as in `Reading.number`
+        holes = np.isnan(values)
+        if reading.numbers_missing:
+            holes |= np.isin(values, list(reading.numbers_missing))
+            values[holes] = np.nan
+        cells = CellsOnDemand(len(values), partial(self._cells_of, j))
+        if column.dtype.kind != "f" and not holes.any() and (size := np.abs(values)).max() < EXACT:
+            digits = np.searchsorted(TENS, size, side="right") + 1 + (values < 0)
+            if (digits == self._lengths(j)).all():
+                return Column(WholeNumbers(values), holes, values, text=False)
+        return Column(cells, holes, values, text=False)
+
+    def _begins(self, j: int) -> NDArray[np.int64]:
+        """Where the cells of a column begin."""
+        before = self.ends[j - 1 :: self.width] if j else np.append(-1, self.ends[self.width - 1 : -1 : self.width])
+        return before + 1
+
+    def _lengths(self, j: int) -> NDArray[np.int64]:
+        """Bytes of the cells of a column."""
+        lengths: NDArray[np.int64] = self.ends[j :: self.width] - self._begins(j)
+        return lengths
+
+    def _cells_of(self, j: int) -> Coded:
+        """Cells of a column as they are in the text, without spaces at both ends."""
+        begins, ends = self._begins(j).tolist(), self.ends[j :: self.width].tolist()
+        cells = Coded.of(self.body[begin:end] for begin, end in zip(begins, ends, strict=True))
+        return cells.map(lambda cell: cell.decode().strip())
+
+    @cached_property
+    def _padded_rows(self) -> set[int]:
+        """Columns with a cell such as 007, which is no number if it is an id."""
+        body = np.frombuffer(self.body, np.uint8)
+        begins = np.append(0, self.ends[:-1] + 1)
+        longest = np.flatnonzero(self.ends - begins > 2)
+        begins = begins[longest]
+        ids = (body[begins] == ord("0")) & (body[begins + 1] - ord("0") < 10) & (body[begins + 2] - ord("0") < 10)
+        return set((longest[ids] % self.width).tolist())
+
+
+def _cells_by_record(
+    path: str,
+    records: Iterable[tuple[int, list[str]]],
+    sign: str,
+    width: int,
+    where: str,
+    hint: Callable[[], str],
+) -> _Table:
+    """The table of records that all have this number of cells, that of the line `where`."""
     lines: list[int] = []
-    cells: list[list[str]] = [[] for _ in range(width)]
+    rows: list[str] = []
     for line, row in records:
         if len(row) != width:
-            called = next((word for word, known in DELIMITERS.items() if known == sign), sign)
-            other = f"{where} has {width} (between cells: {called})"
-            raise FklError(f"{path}, line {line}: {plural(len(row), 'cell')} where {other}")
+            other = f"{where} has {width} (between cells: {_word_for(sign)})"
+            raise FklError(f"{path}, line {line}: {plural(len(row), 'cell')} where {other}{hint()}")
         lines.append(line)
-        for column, cell in zip(cells, row, strict=True):
-            column.append(cell)
-    return [Column.of_text(Coded.of(column), reading) for column in cells], lines
+        rows.append(CELL_END.join(row))
+    body = ROW_END.join([*rows, ""]).encode()
+    signs = np.frombuffer(body, np.uint8)
+    ends = np.flatnonzero((signs == ord(CELL_END)) | (signs == ord(ROW_END)))
+    return _Table(body, CELL_END, ROW_END, ends, width, lines)
 
 
-def _read_plain(words: str, line: int, sign: str, width: int, reading: Reading, header: bool) -> Rows | None:
-    """Columns of a text without quotes or blank lines, by pandas; None for other texts, which pandas reads differently.
+def _skip_hint(words: str, line: int) -> str:
+    """Advice if a later line than this begins the rows that have the same number of cells, down to the last ones."""
+    longest, begins = 0, (0, 0, "")
+    for sign in DELIMITERS.values():
+        with suppress(csv.Error):
+            widths = [(number, len(cells)) for number, cells in islice(_read_records(words, sign, line), SNIFFED_LINES)]
+            alike = list(takewhile(lambda one, last=widths[-1][1]: one[1] == last > 1, reversed(widths)))  # type: ignore[misc]
+            if len(alike) > longest and len(alike) < len(widths):
+                longest, begins = len(alike), (*alike[-1], _word_for(sign))
+    number, width, word = begins
+    means = (
+        f"; dataset.skip={number - 1} if the table begins at line {number}, which has {width} (between cells: {word})"
+    )
+    return means if longest >= LEAST_ROWS else ""
 
-    Numbers are those of Python, to the last digit.
-    """
+
+def _cells_at_once(words: str, line: int, sign: str, width: int, header: bool) -> _Table | None:
+    """The table of a text without quotes or blank lines; None for other texts, which must be read by records."""
     above = BLANK_LINES.match(words)
     begin = above.end() if above else 0
     if header:
         begin = words.find("\n", begin) + 1 or len(words)
     rest = words[begin:].rstrip("\n") + "\n"
+    if sign == " ":
+        rest = rest.replace("\t", " ")
     if '"' in words or not sign.isascii() or rest == "\n" or width == 1:  # a blank line may be a cell
         return None
     while (
@@ -180,104 +338,17 @@ def _read_plain(words: str, line: int, sign: str, width: int, reading: Reading, 
     ):  # spaces before a cell do not count, and several spaces that delimit count as one
         rest = rest.replace(sign + " ", sign)
     rest = rest.replace("\n ", "\n").replace(" \n", "\n").removeprefix(" ") if sign == " " else rest
-    text = rest.encode()
-    body = np.frombuffer(b"\n" + text, np.uint8)
-    is_end = (body == ord(sign)) | (body == ord("\n"))
-    ends = np.flatnonzero(is_end)[1:]
-    last = body[ends] == ord("\n")
+    body = rest.encode()
+    signs = np.frombuffer(body, np.uint8)
+    ends = np.flatnonzero((signs == ord(sign)) | (signs == ord("\n")))
+    last = signs[ends] == ord("\n")
     if len(last) % width or not last[width - 1 :: width].all() or last.sum() != len(last) // width:
         return None
-    odd = set((np.searchsorted(ends, _odd_integers(body, is_end)) % width).tolist())
     begin = line + header
-    return _Plain(text, sign, width).columns(reading, odd), range(begin, begin + len(ends) // width)
+    return _Table(body, sign, "\n", ends, width, range(begin, begin + len(ends) // width))
 
 
-def _odd_integers(body: NDArray[np.uint8], is_end: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Positions where cells such as 007, -0 and +5 may begin, which pandas reads as 7, 0 and 5."""
-    one, two, three = (np.append(body[i:], np.zeros(i, np.uint8)) for i in range(3))
-    begins = np.append(True, is_end[:-1])
-    odd = (one == ord("0")) & (two - ord("0") < 10) & (three - ord("0") < 10)
-    odd |= (one == ord("-")) & (two == ord("0")) & (three != ord("."))
-    odd |= one == ord("+")
-    return np.flatnonzero(begins & odd)
-
-
-@dataclass(frozen=True)
-class _Plain:
-    """Rows of text without quotes that all have `width` cells, so pandas can read them fast."""
-
-    body: bytes
-    sign: str
-    width: int
-
-    def columns(self, reading: Reading, odd: set[int]) -> list[Column]:
-        """All columns; pandas does not convert those in `odd` to numbers."""
-        from pandas.api.types import is_string_dtype
-
-        frame = self._read(na_values=reading.words_missing, decimal=DECIMALS[reading.decimal])
-        numbers = [j for j in range(self.width) if frame[j].dtype.kind in "iuf" and j not in odd]
-        found = {j: self._column_of_numbers(j, frame[j], reading) for j in numbers}
-        rest = [j for j in range(self.width) if j not in found]
-        words = {j: _coded(frame[j]) for j in rest if is_string_dtype(frame[j]) and not frame[j].hasnans}
-        words |= self._cells([j for j in rest if j not in words])
-        return [found[j] if j in found else Column.of_text(words[j], reading) for j in range(self.width)]
-
-    def _column_of_numbers(self, j: int, column: "Series[Any]", reading: Reading) -> Column:
-        values = column.to_numpy(np.float64, copy=True)
-        holes = np.isnan(values) | np.isin(values, list(reading.numbers_missing))
-        values[holes] = np.nan
-        if column.dtype.kind != "f" and not holes.any() and np.abs(values).max() < EXACT:
-            return Column(WholeNumbers(values), holes, values, text=False)
-        return Column(CellsOnDemand(len(values), partial(self._cells_of, j)), holes, values, text=False)
-
-    def _cells(self, columns: Sequence[int]) -> dict[int, Coded]:
-        """Cells of some columns as they are in the text."""
-        if not columns:
-            return {}
-        frame = self._read(usecols=list(columns), dtype="str", na_filter=False)
-        return {j: _coded(frame[j]) for j in columns}
-
-    def _cells_of(self, column: int) -> Coded:
-        """A column's cells; the second call reads those of all columns."""
-        if not self._read_before:
-            self._read_before.append(column)
-            return self._cells([column])[column]
-        return self._all_cells[column]
-
-    @cached_property
-    def _read_before(self) -> list[int]:
-        return []
-
-    @cached_property
-    def _all_cells(self) -> dict[int, Coded]:
-        return self._cells(range(self.width))
-
-    def _read(self, **how: Any) -> "DataFrame":
-        from pandas import read_csv
-
-        return read_csv(
-            io.BytesIO(self.body),
-            sep=self.sign,
-            header=None,
-            names=list(range(self.width)),
-            quoting=csv.QUOTE_NONE,
-            keep_default_na=False,
-            skip_blank_lines=False,
-            low_memory=False,
-            float_precision=exact_floats(),
-            **how,
-        )
-
-
-def _coded(cells: "Series[Any]") -> Coded:
-    """Cells of text without spaces at both ends."""
-    from pandas import factorize
-
-    code, different = factorize(cells)
-    return Coded(different.tolist(), code.astype(np.int32)).map(str.strip)
-
-
-def _refuse_data(path: str, line: int, names: Sequence[str], reading: Reading) -> None:
+def _refuse_data(where: str, names: Sequence[str], reading: Reading) -> None:
     """Refuse names that look like a row of data: numbers that are not in order. Years and wavelengths are in order."""
     numbers = [reading.number(name) for name in names if not reading.is_hole(name)]
     found = [number for number in numbers if number is not None]
@@ -287,7 +358,7 @@ def _refuse_data(path: str, line: int, names: Sequence[str], reading: Reading) -
     if not in_order or "?" in names:
         shown = ", ".join(map(short, names[:NAMES_SHOWN])) + ", ..." * (len(names) > NAMES_SHOWN)
         keys = "dataset.header=false, or dataset.header=true if these are names"
-        raise FklError(f"{path}, line {line} looks like data ({shown}): {keys}")
+        raise FklError(f"{where} looks like data ({shown}): {keys}")
 
 
 def require_rows(path: str, count: int, which: str = "", least: int = LEAST_ROWS) -> None:
@@ -307,7 +378,10 @@ def _read_records(words: str, delimiter: str, line: int = 1) -> Iterator[tuple[i
         Its message starts with the line.
     """
     # Spaces at a line's end would be one more cell if spaces delimit, and have no meaning otherwise.
+    # Between cells, tabs count like spaces, as R reads them.
     tidy = (line.rstrip(" \n") + "\n" for line in _lines(words))
+    if delimiter == " ":
+        tidy = (line.replace("\t", " ").rstrip(" \n") + "\n" for line in tidy)
     reader = csv.reader(tidy, delimiter=delimiter, skipinitialspace=True, strict=True)
     above, line = line, line
     try:

@@ -21,7 +21,7 @@ class Diabetes:
 
     name: ClassVar[str] = "diabetes"
     title: ClassVar[str] = "disease progression of 442 diabetes patients (bundled with scikit-learn)"
-    files: ClassVar[tuple[DataFile, ...]] = ()
+    data_files: ClassVar[tuple[DataFile, ...]] = ()
     licence: ClassVar[str] = "BSD-3-Clause"
     shape: ClassVar[str] = "442 x 10"
 

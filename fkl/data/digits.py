@@ -19,7 +19,7 @@ class Digits:
 
     name: ClassVar[str] = "digits"
     title: ClassVar[str] = "1797 handwritten digits of 8 x 8 pixels, ten classes (bundled with scikit-learn)"
-    files: ClassVar[tuple[DataFile, ...]] = ()
+    data_files: ClassVar[tuple[DataFile, ...]] = ()
     licence: ClassVar[str] = "CC BY 4.0"
     shape: ClassVar[str] = "1797 x 64"
     several_classes: ClassVar[bool] = True

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 from unicodedata import normalize
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import BadValue, FklError, in_one_line, plural, require, shortened
+from fkl.data.notation import MINUS, number_inside
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -27,18 +29,16 @@ HOLES = ("na", "nan", "?", "null")
 DECIMALS = {"point": ".", "comma": ","}
 THOUSANDS = {"comma": ",", "point": r"\.", "space": "[ \u00a0\u202f]", "apostrophe": "['\u2019]"}
 """Patterns of the sign between groups of three digits."""
-SIGNS = re.compile(r"^([+-]?)\s*[$€£¥]\s*|\s*[$€£¥%‰]$")
-"""Signs next to a number."""
-LIKE_NUMBER = re.compile(
-    r"[+-]?\s*[$€£¥]?\s*[+-]?(\d{1,3}([.,'’ \u00a0\u202f]\d{3})+|\d+)?(?<=\d)([.,]\d*)?([eE][+-]?\d+)?\s*[$€£¥%‰]?"
-)
-"""Cells that would be numbers with other keys, or without a currency or percent sign."""
 WORDS_SHOWN = 20
 NAME_SHOWN = 60
 """Letters of a column's name in a message."""
 OTHER = "other"
 """This word in a list represents all words that are not in the list."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EXACT = 2.0**53
+"""Up to this number, float64 holds every integer exactly."""
+MIDNIGHT = " 00:00:00"
+"""End of a typed date that has no time of the day."""
 BOOLEANS = {"true": 1.0, "false": 0.0}
 """Numbers for booleans in text, in lower case; typed files and frames have the same numbers."""
 
@@ -53,6 +53,8 @@ class Reading:
         As in `fkl.data.table_file.TableFile`.
     hole : sequence of str or None
         Cells that count as missing, in addition to empty ones; None for `HOLES` in text.
+    skip : int
+        Lines above the header that are no part of the table.
     """
 
     delimiter: str | None = None
@@ -61,6 +63,7 @@ class Reading:
     thousands: str | None = None
     encoding: str | None = None
     hole: Sequence[Any] | None = None
+    skip: int = 0
 
     def __post_init__(self) -> None:
         allowed = f"one of {', '.join(DELIMITERS)}, a single character that no number contains, or null to detect it"
@@ -72,6 +75,10 @@ class Reading:
         require(self.thousands in (None, *others), "thousands", self.thousands, f"{', '.join(others)}, or null")
         known = self.encoding is None or _is_encoding(self.encoding)
         require(known, "encoding", self.encoding, "one of Python's text encodings, such as latin-1 or cp1252, or null")
+        fits = type(self.header) is bool or self.header is None
+        require(fits, "header", self.header, "true, false, or null to detect it")
+        fits = type(self.skip) is int and self.skip >= 0
+        require(fits, "skip", self.skip, "the number of lines above the header, 0 or more")
         if self.hole is not None:
             fits = all(isinstance(marker, str | int | float | None) for marker in self.hole)
             require(fits, "hole", self.hole, "a list of words and numbers, such as [N/A,-200], or null")
@@ -110,14 +117,18 @@ class Reading:
 
     def number(self, cell: str) -> float | None:
         """The number in a cell of text; None if it is not a number."""
+        cell = cell.replace(MINUS, "-")
         if self.thousands is not None and self._groups.fullmatch(cell):
             cell = re.sub(THOUSANDS[self.thousands], "", cell)
         if self.decimal == "comma":
             cell = cell.replace(".", "_").replace(",", ".")  # numbers have no points here
         return _float(cell)
 
-    def hint(self, cell: str) -> str:
-        """Advice that names the keys with which a cell would be a number; empty if there are none."""
+    def hint(self, cell: str, file: str = "") -> str:
+        """Advice on a cell that is no number: keys with which it would be one, or how to write it; empty for a word.
+
+        `file` is the file whose keys they are, if there are several.
+        """
         read: dict[float, str] = {}
         for decimal in (self.decimal, *DECIMALS):
             for thousands in (self.thousands, None, *THOUSANDS):
@@ -125,15 +136,18 @@ class Reading:
                     number = (other := replace(self, decimal=decimal, thousands=thousands)).number(cell)
                     changed = [key for key in ("decimal", "thousands") if getattr(other, key) != getattr(self, key)]
                     if number is not None and math.isfinite(number) and changed:
-                        read.setdefault(
-                            number, " ".join(f"dataset.{key}={getattr(other, key) or 'null'}" for key in changed)
-                        )
+                        values = {key: getattr(other, key) or "null" for key in changed}
+                        keys = " ".join(f"dataset.{key}={value}" for key, value in values.items())
+                        of_file = ",".join(f"{key}:{value}" for key, value in values.items())
+                        read.setdefault(number, f"dataset.files={{{file}:{{{of_file}}}}}" if file else keys)
         if read:
             return ", ".join(f"{keys} reads it as {number:.12g}" for number, keys in read.items())
-        bare = SIGNS.sub(r"\1", cell)
-        return (
-            "" if bare == cell or not LIKE_NUMBER.fullmatch(bare) else "remove the signs next to numbers from the file"
-        )
+        inside = number_inside(cell)
+        if inside is None:
+            return ""
+        number = self.number(inside[0])
+        shown = inside[0] if number is None else f"{number:.12g}"
+        return f"write plain numbers, all in one unit, such as {shown} for this one"
 
     @cached_property
     def _words(self) -> frozenset[str]:
@@ -149,7 +163,7 @@ def _float(cell: str) -> float | None:
     if "_" in cell:  # Python reads 1_000 as a number, but it is a name
         return None
     try:
-        return float(cell)
+        return float(cell) + 0.0  # no negative zero, which readers of integers do not know
     except ValueError:
         return None
 
@@ -167,6 +181,16 @@ def _is_encoding(name: str) -> bool:
     return True
 
 
+def word_of(cell: object) -> str:
+    """A cell as a word, in Unicode's form NFC: a typed whole number is ``1``, never ``1.0``; a date at midnight a day.
+
+    Text, typed files and data frames give the same word for the same cell.
+    """
+    if isinstance(cell, float | np.floating | Decimal) and abs(float(cell)) < EXACT and cell == int(cell):
+        return str(int(cell))
+    return normalize("NFC", str(cell).strip().removesuffix(MIDNIGHT if isinstance(cell, date) else "\0"))
+
+
 def days(cell: object, date_format: str) -> float:
     """Days from 1970-01-01 to a date, hours as fractions of a day; NaN if the cell is not a date in this format.
 
@@ -175,8 +199,8 @@ def days(cell: object, date_format: str) -> float:
     try:
         if isinstance(cell, date):  # including dates of pandas, and its NaT
             moment = datetime.fromisoformat(cell.isoformat())
-        else:
-            moment = datetime.strptime(str(cell).strip(), date_format)
+        else:  # %f reads microseconds, of which nanoseconds have three digits more
+            moment = datetime.strptime(re.sub(r"(\.\d{6})\d{1,3}(?!\d)", r"\1", str(cell).strip()), date_format)
     except (ValueError, re.error):  # the latter if a format names a part twice
         return float("nan")
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) / timedelta(days=1)
@@ -215,8 +239,8 @@ class Encoder:
         How the file was read; new rows are read in the same way.
     dates : mapping of str to str
         Formats of columns of dates, which become days since 1970-01-01.
-    new_words : bool
-        Whether a row may have a word that is not in `words`, with all of the column's features 0.
+    new_words : tuple of str
+        Columns in which a row may have a word that is not in `words`, with all of the column's features 0.
     """
 
     columns: tuple[str, ...]
@@ -226,7 +250,7 @@ class Encoder:
     fill: Mapping[str, float] = field(default_factory=dict)
     reading: Reading = field(default_factory=Reading)
     dates: Mapping[str, str] = field(default_factory=dict)
-    new_words: bool = False
+    new_words: tuple[str, ...] = ()
 
     @property
     def feature_names(self) -> tuple[str, ...]:
@@ -249,7 +273,9 @@ class Encoder:
         told = json.loads(text)
         words = {column: tuple(words) for column, words in told["words"].items()}
         reading = told.get("reading", {"decimal": told.get("decimal", "point")})  # older models have only the sign
-        later = Reading.of_plain(reading), dict(told.get("dates", {})), told.get("new_words", False)
+        new = told.get("new_words", ())
+        new = tuple(words) if new is True else tuple(new or ())  # older models have one fact for all columns of words
+        later = Reading.of_plain(reading), dict(told.get("dates", {})), new
         return cls(tuple(told["columns"]), words, tuple(told["labels"]), told["one_hot"], told["fill"], *later)
 
     def x(self, frame: "DataFrame") -> NDArray[np.float64]:
@@ -286,7 +312,7 @@ class Encoder:
         new = {}
         for name, values in self._values(frame).items():
             words, cells = self.words.get(name, ()), frame[name]
-            as_other = cells.notna() & (cells.astype(str).str.strip() != OTHER) & (OTHER in words)
+            as_other = cells.notna() & (cells.map(word_of) != OTHER) & (OTHER in words)
             place = words.index(OTHER) if OTHER in words else len(words)
             if words and (rows := (values == place) & (as_other | (place == len(words)))).any():
                 new[name] = rows.to_numpy()
@@ -319,8 +345,8 @@ class Encoder:
             if self.reading.hole is not None:
                 cells = cells.mask(cells.map(self._is_hole).astype(bool))
             if words:
-                values = codes((str(cell).strip() for cell in cells), words)
-                if self.new_words:
+                values = codes(map(word_of, cells), words)
+                if column in self.new_words:
                     values[np.isnan(values)] = len(words)
             elif date_format:
                 values = np.array([days(cell, date_format) for cell in cells], np.float64)
@@ -355,8 +381,8 @@ class Cells:
         Number of each row in the file.
     encoder : Encoder
         Encoder with the words of all rows, and the values that the user gives for missing cells.
-    listed : bool
-        Whether these words are the user's list, and not to be taken from training rows.
+    listed : frozenset of str
+        Columns whose words are the user's list, and not to be taken from training rows.
     means : bool
         Whether missing numbers become the mean of their column.
     """
@@ -365,7 +391,7 @@ class Cells:
     y: NDArray[np.float64]
     number: NDArray[np.int64]
     encoder: Encoder
-    listed: bool = False
+    listed: frozenset[str] = frozenset()
     means: bool = False
 
     def of_rows(self, rows: NDArray[np.bool_]) -> "Cells":
@@ -378,21 +404,25 @@ class Cells:
         Raises
         ------
         fkl.basics.errors.FklError
-            If a column has no number in these rows, or a row has a word without a code.
+            If a column has no number in these rows, or a row has a word without a code or a class that they lack.
         """
+        known, there = np.unique(self.y[rows]), np.unique(self.y)
+        if self.encoder.labels and len(known) < len(there):
+            label = in_one_line(self.encoder.labels[int(np.setdiff1d(there, known)[0])])
+            mend = "correct the label, or give training rows of its class"
+            raise FklError(f"{where}: no training row has the class {label!r}; {mend}")
         if not self.encoder.words and not self.means:
             return self.encoder, self.values
         in_file = np.flatnonzero(rows)[np.argsort(self.number[rows])]
         words, fill, parts = dict(self.encoder.words), dict(self.encoder.fill), []
-        encoder = replace(
-            self.encoder, words=words, fill=fill, new_words=bool(words) and self.encoder.one_hot and not self.listed
-        )
+        new_words = tuple(column for column in words if self.encoder.one_hot and column not in self.listed)
+        encoder = replace(self.encoder, words=words, fill=fill, new_words=new_words)
         for column, values in zip(encoder.columns, self.values.T, strict=True):
             place = f"{where}, column {shortened(column, NAME_SHOWN)}"
-            if column in words and not self.listed:
+            if column in words and column not in self.listed:
                 found, first = np.unique(values[in_file], return_index=True)
                 places = found[np.argsort(first)].astype(np.int64)  # in the order in which they first appear
-                code = np.full(len(words[column]), len(places) if encoder.new_words else np.nan)
+                code = np.full(len(words[column]), len(places) if encoder.one_hot else np.nan)
                 code[places] = np.arange(len(places))
                 coded = code[values.astype(np.int64)]
                 if np.isnan(coded).any():
@@ -403,10 +433,10 @@ class Cells:
                     fill[column] = given
                 words[column] = tuple(words[column][known] for known in places)
                 values = coded
-            elif self.means and column not in fill:
+            elif self.means and column not in fill and column not in words:
                 known = values[rows & ~np.isnan(values)]
                 if not len(known):
-                    raise FklError(f"{place}: all cells are missing, so there is no mean")
+                    raise FklError(f"{place}: no training row has a value, so there is no mean")
                 fill[column] = float(known.mean())
                 values = np.where(np.isnan(values), fill[column], values)
             parts.append(encoder.features(column, values))

@@ -32,19 +32,35 @@ KINDS = {
         rb"\xd0\xcf\x11\xe0"
     ): "an old Excel workbook; give it a name that ends in .xls, or save its sheet as CSV",
     re.compile(rb"\x1f\x8b|BZh\d1AY|\xfd7zXZ"): "compressed twice; unpack it once",
-    re.compile(
-        rb"PAR1|ARROW1|\x93NUMPY"
-    ): "a Parquet, Feather or numpy file; give it a name that ends in .parquet, .feather or .npz",
-    re.compile(rb"\x89HDF|MATLAB [57]\."): "a MATLAB or HDF5 file; save its table as CSV or npz",
+    re.compile(rb"PAR1"): "a Parquet file; give it a name that ends in .parquet",
+    re.compile(rb"ARROW1"): "a Feather file; give it a name that ends in .feather",
+    re.compile(rb"\x93NUMPY"): "an array of numpy; give it a name that ends in .npy",
+    re.compile(rb"MATLAB [57]\."): (
+        "a MATLAB file; numpy.savez('table.npz', **{name: part for name, part in scipy.io.loadmat(path).items() "
+        "if name[0] != '_'}) makes a table of its variables"
+    ),
+    re.compile(rb"\x89HDF"): "an HDF5 file; pandas.read_hdf(path).to_csv('table.csv', index=False) makes a table",
     re.compile(rb"7z\xbc\xaf|Rar!"): "an archive; unpack the table and give its path",
     re.compile(rb".{257}ustar", re.DOTALL): "a tar archive; unpack the table and give its path",
     re.compile(rb"\x80[\x02-\x05]|RDX[23]|X\n\0|SQLite format|<stata_dta|\$FL2|HEADER RECORD"): OTHER,
     re.compile(rb"%PDF|\x89PNG|\xff\xd8\xff|GIF8|\x7fELF"): OTHER,
     re.compile(rb"(?:[ \t\r]*(?:%.*)?\n)*[ \t\r]*@relation\b", re.IGNORECASE): (
-        "an ARFF file; save it as CSV, as pandas.DataFrame(scipy.io.arff.loadarff(path)[0]).to_csv does"
+        "an ARFF file; pandas.DataFrame(scipy.io.arff.loadarff(path)[0]).to_csv('table.csv', index=False) makes a table"
     ),
     re.compile(rb"\s*(?:<!doctype|<html|<\?xml)", re.IGNORECASE): "a web page or XML; download the file itself",
-    re.compile(rb"\s*(?:\{\s*\"|\[\s*\{)"): "JSON; save it as CSV, as pandas.read_json(path).to_csv does",
+    re.compile(rb"\s*\{(?:\s*\"users\"\s*:|(?=.*\"user_data\"))", re.DOTALL): (
+        "JSON of LEAF; pandas.concat([pandas.DataFrame(one['x']).assign(user=user, y=one['y']) for user, one in "
+        "json.load(open(path))['user_data'].items()]).to_csv('table.csv', index=False) makes a table, with "
+        "dataset.target=y dataset.site=user"
+    ),
+    re.compile(rb"\s*\{[^\n]*\}[ \t\r]*\n\s*\{"): (
+        "JSON lines; pandas.read_json(path, lines=True, dtype=False, convert_dates=False)"
+        ".to_csv('table.csv', index=False) makes a table"
+    ),
+    re.compile(rb"\s*(?:\{\s*\"|\[\s*\{)"): (
+        "JSON; pandas.read_json(path, dtype=False, convert_dates=False).to_csv('table.csv', index=False) makes a table "
+        "of a list of rows, or of a dictionary of columns"
+    ),
 }
 """Kinds of files that are not text tables, with advice, by their first bytes."""
 OFFICE = {
@@ -121,7 +137,7 @@ def unpacked(path: str, raw: bytes) -> bytes:
         raise FklError(f"{path}: cannot be decompressed, it is damaged or cut short: {error}") from None
     for pattern, kind in KINDS.items():
         if pattern.match(content[:LOOKED_AT]):
-            raise FklError(f"{path}: is {kind}")
+            raise FklError(f"{path}: is {kind.replace('(path', f'({path!r}')}")
     return content
 
 
@@ -140,6 +156,8 @@ def _only_table(path: str, archive: zipfile.ZipFile) -> str:
     for name, kind in OFFICE.items():
         if name in names:
             raise FklError(f"{path}: is {kind}")
+    if any(name.endswith(".npy") for name in names):
+        raise FklError(f"{path}: has arrays of numpy; give it a name that ends in .npz")
     files = [name for name in names if not name.endswith("/") and not name.startswith(("__MACOSX/", "."))]
     tables = [name for name in files if Path(name).suffix.lower() in TABLES]
     found = files if len(files) == 1 else tables
@@ -176,7 +194,7 @@ def text(path: str, raw: bytes, encoding: str | None = None, key: str = "") -> s
         wrong = f"byte 0x{raw[at]:02x} is not text in {encoding or marked.removesuffix('-sig').upper()}"
         others = f"another {key}" if wrong[-5:] != "UTF-8" else f"{key}=latin-1, cp1252, ..."
         raise FklError(f"{path}, line {line}: {wrong}{f'; {others} may read it' * bool(key)}") from None
-    words = words.removeprefix("\ufeff")
+    words = words.removeprefix("\ufeff").removesuffix("\x1a")  # DOS ends a text with Ctrl-Z
     if words.isascii() and not words.encode().translate(None, TEXT):
         return words  # in a long text, the search would take as long as reading it
     if found := NO_TEXT.search(words):

@@ -19,7 +19,7 @@ from fkl.data.encoder import Reading
 NAME = re.compile(r"[0-9a-f]{32}\.npz")
 LEAST, MOST = 1 << 20, 1 << 30
 """Minimum bytes of a file that is worth caching, and maximum bytes of a cached table."""
-READER = ("columns", "csv_file", "encoder", "libsvm", "own_file", "reading", "typed_file", "parsed_tables")
+READER = ("columns", "csv_file", "encoder", "libsvm", "notation", "own_file", "reading", "typed_file", "parsed_tables")
 """Modules on which the parsed table depends."""
 
 
@@ -66,19 +66,20 @@ def _reader() -> str:
 
 
 def _packed(columns: Columns) -> dict[str, NDArray[Any]]:
-    """Arrays from which `_unpacked` makes the columns again; none if some cells are neither numbers nor text."""
+    """Arrays from which `_unpacked` makes the columns again; none if some cells are typed dates."""
     about, codes = [], []
     for name, column in columns.by_name.items():
         words = column.cells.different if isinstance(column.cells, Coded) else None
-        if words is not None and not all(type(word) is str for word in words):
+        if column.dates is not None:
             return {}
         if isinstance(column.cells, Coded):
             codes.append(column.cells.code)
-        about.append([name, column.text, column.padded, isinstance(column.cells, WholeNumbers), words])
+        whole = isinstance(column.cells, WholeNumbers)
+        about.append([name, column.text, column.padded, column.fault, whole, words])
     place = columns.place
     assert isinstance(place, Place)
     lines = (place.numbers.start, place.numbers.stop) if isinstance(place.numbers, range) else None
-    told = json.dumps([about, place.unit, lines, columns.rows, columns.zeros_left_out])
+    told = json.dumps([about, place.unit, lines, columns.rows, columns.zeros_left_out, columns.row_names])
     parts = list(columns.by_name.values())
     return {
         "about": np.frombuffer(told.encode(), np.uint8),
@@ -91,19 +92,21 @@ def _packed(columns: Columns) -> dict[str, NDArray[Any]]:
 
 def _unpacked(path: str, arrays: dict[str, NDArray[Any]], parse: Callable[[], Columns]) -> Columns:
     """Columns of a file at this path. Texts of numeric cells, which only messages show, are read when needed."""
-    about, unit, lines, rows, zeros_left_out = json.loads(arrays["about"].tobytes())
+    about, unit, lines, rows, zeros_left_out, row_names = json.loads(arrays["about"].tobytes())
     codes = iter(arrays["codes"])
     holes_of = np.unpackbits(arrays["holes"], axis=1, count=rows).view(np.bool_)
     by_name = {}
-    for (name, text, padded, whole, words), numbers, holes in zip(about, arrays["numbers"], holes_of, strict=True):
+    for (name, text, padded, fault, whole, words), numbers, holes in zip(
+        about, arrays["numbers"], holes_of, strict=True
+    ):
         cells: Any = CellsOnDemand(rows, partial(_cells_of, parse, name))
         if words is not None:
             cells = Coded(words, next(codes))
         elif whole:
             cells = WholeNumbers(numbers)
-        by_name[name] = Column(cells, holes, numbers, text, padded)
+        by_name[name] = Column(cells, holes, numbers, text, padded, fault=fault)
     place = Place(path, unit, range(*lines) if lines else arrays["lines"])
-    return Columns(path, by_name, place, rows, zeros_left_out)
+    return Columns(path, by_name, place, rows, zeros_left_out, row_names)
 
 
 def _cells_of(parse: Callable[[], Columns], name: str) -> Any:

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 class Dataset(Protocol):
     """Interface of every data set; its fields are the keys of its configuration node.
 
-    A data set that reads the user's own file has no `files`, but a `fingerprint`, the file's SHA-256.
+    A data set that reads the user's own file has no `data_files`, but a `fingerprint`, the file's SHA-256.
     """
 
     name: str
     """Its name on a command line."""
     title: str
     """Short description."""
-    files: tuple["DataFile", ...]
+    data_files: tuple["DataFile", ...]
     licence: str
     shape: str
     """Rows x features."""
@@ -122,10 +122,10 @@ def describe(store: "Store") -> list[Listing]:
     """Every data set: description, paths and sizes of its files, licence."""
     listings = []
     for one in map(dataset, names()):
-        sizes = [file.size for file in one.files if file.size is not None]
-        paths = [store.find(file) for file in one.files]
+        sizes = [file.size for file in one.data_files if file.size is not None]
+        paths = [store.find(file) for file in one.data_files]
         missing = sum(path is None for path in paths)
-        if not one.files:
+        if not one.data_files:
             found = files = "dataset.path" if hasattr(type(one), "fingerprint") else "built in"
             size = "-"
         else:
@@ -186,4 +186,4 @@ def verify(names: list[str], store: "Store") -> Iterator[FileState]:
 
 def _files_of_sets(wanted: list[str]) -> list["DataFile"]:
     """Files of these data sets, or of all if none is named; all names are checked before any action."""
-    return [file for name in wanted or names() for file in dataset(name).files]
+    return [file for name in wanted or names() for file in dataset(name).data_files]

@@ -4,10 +4,11 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, date, datetime
-from functools import cached_property, reduce
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from glob import glob
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,13 +17,25 @@ from unicodedata import normalize
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import BadValue, FklError, require
+from fkl.basics.errors import BadValue, FklError, plural, require
 from fkl.basics.keys import Keys, key
 from fkl.basics.memory import shown_bytes
 from fkl.data import csv_file, own_file, parsed_tables, typed_file
-from fkl.data.columns import Coded, Column, Columns, listed, short
-from fkl.data.csv_file import EXACT, require_rows
-from fkl.data.encoder import DECIMALS, OTHER, THOUSANDS, WORDS_SHOWN, Cells, Encoder, Reading, days
+from fkl.data.columns import Coded, Column, Columns, Place, listed, short
+from fkl.data.csv_file import require_rows
+from fkl.data.encoder import (
+    DECIMALS,
+    EPOCH,
+    EXACT,
+    OTHER,
+    THOUSANDS,
+    WORDS_SHOWN,
+    Cells,
+    Encoder,
+    Reading,
+    days,
+    word_of,
+)
 from fkl.data.libsvm import LABEL
 from fkl.data.problem import Incomplete, Table
 from fkl.data.store import OPENERS, DataFile, Store
@@ -38,8 +51,8 @@ WHOLE_DAY = "%Y-%m-%d"
 ROWS_LOOKED_AT = 50
 """Number of rows by which a column of dates is recognised."""
 PATTERN = re.compile(r"[*?[]")
-MIDNIGHT = " 00:00:00"
-"""End of a typed date that has no time of the day, which may be in another column."""
+MICROSECONDS_OF_DAY = 86_400e6
+ROUNDED = "numbers above 2^53, so ids that were saved like this have lost their last digits"
 TEXTS = ("refuse", "drop", "code", "one_hot")
 
 
@@ -57,7 +70,7 @@ class TableFile(Keys):
     """
 
     title: ClassVar[str] = "a table of your own: dataset.path=FILE dataset.target=COLUMN"
-    files: ClassVar[tuple[DataFile, ...]] = ()
+    data_files: ClassVar[tuple[DataFile, ...]] = ()
     licence: ClassVar[str] = "your own"
     shape: ClassVar[str] = "any"
 
@@ -132,17 +145,24 @@ class TableFile(Keys):
         "By column, a value for its missing cells: a number, days for a date, or for a column of text a word. "
         "`missing` treats all other columns.",
     )
+    skip: int = key(0, "Number of lines above the header, or of rows of a sheet, that are no part of the table.")
+    files: dict[str, Any] | None = key(
+        None,
+        "Keys for one file of several, by its name: ``{aalen.csv: {decimal: comma, header: false}}``. Allowed are "
+        "delimiter, header, decimal, thousands, encoding, hole, skip and date_format. A file without a header has "
+        "the columns of the first file that has names, in its order.",
+    )
     text: str = key(
         "refuse",
         "Treatment of feature columns of text: an error, dropping them, coding their words as 0, 1, ... in the order "
         "of first appearance in training rows, or a feature for each word, which is 1 in rows with the word.",
         among=TEXTS,
     )
-    words: dict[str, list[str]] | None = key(
+    words: dict[str, Any] | None = key(
         None,
         "By column, a list of its words in the order of their codes or features. A word that is not in the list is "
-        "refused, unless the list has the word ``other``: then it counts as that. If one column of text has a "
-        "list, all of them must have one.",
+        "refused, unless the list has the word ``other``: then it counts as that. Null instead of a list takes all "
+        "cells as words, and lists those of the training rows. If one column of text is named here, all must be.",
     )
     labels: str = key(
         "refuse",
@@ -167,14 +187,21 @@ class TableFile(Keys):
             require(fits, place, one, written)
             require(not name or name not in (self.site, self.target), place, one, "a column other than target or site")
         for one in ("drop", "fill", "words"):
-            named = [name for name in getattr(self, one) or () if name in self._columns_beside_features]
+            named = [name for name in getattr(self, one) or () if name in self.columns_beside_features]
             require(not named, one, ", ".join(named), "columns other than target, site and time")
         for name, value in (self.fill or {}).items():
             fits = isinstance(value, str) or (isinstance(value, int | float) and math.isfinite(value))
             require(fits, f"fill.{name}", value, "a finite number, or a word of a column of text")
         for name, words in (self.words or {}).items():
-            distinct = len({normalize("NFC", word) for word in words}) == len(words) > 0
-            require(distinct, f"words.{name}", words, "a list of different words")
+            is_list = words is None or (isinstance(words, list) and all(isinstance(word, str) for word in words))
+            distinct = is_list and (words is None or len({normalize("NFC", word) for word in words}) == len(words) > 0)
+            require(distinct, f"words.{name}", words, "a list of different words, or null")
+        for name, keys in (self.files or {}).items():
+            allowed = {field.name for field in fields(Reading)} | {"date_format"}
+            one = f"keys for this file: {', '.join(sorted(allowed))}"
+            require(isinstance(keys, dict) and {*keys} <= allowed, f"files.{name}", keys, one)
+            with key_prefix_of_file(name):
+                _ = self._reading_of(name)
         coded = self.text in ("code", "one_hot") or not self.words
         require(coded, "text", self.text, "code or one_hot with dataset.words")
 
@@ -182,13 +209,23 @@ class TableFile(Keys):
     def name(self) -> str:
         """The file's name without its suffix, or the folder's name for a pattern; ``file`` for an empty path."""
         path = Path(self.path)
-        found = path.parent.name if PATTERN.search(path.name) else _site_of(self.path)
+        found = path.parent.name if PATTERN.search(path.name) else site_of(self.path)
         return re.sub(r"[^\w.-]+", "_", found)[:LONGEST_NAME].strip("._-") or "file"
 
     @property
     def reading(self) -> Reading:
         """How the file is read, to read other files in the same way."""
-        return Reading(**{field.name: getattr(self, field.name) for field in fields(Reading)})
+        return self._reading_of("")
+
+    def _keys_of(self, path: str) -> dict[str, Any]:
+        """Keys that `files` gives for one file."""
+        found: dict[str, Any] = (self.files or {}).get(Path(path).name, {})
+        return found
+
+    def _reading_of(self, path: str) -> Reading:
+        """How one file is read."""
+        keys = {field.name: getattr(self, field.name) for field in fields(Reading)}
+        return Reading(**keys | {name: value for name, value in self._keys_of(path).items() if name in keys})
 
     @cached_property
     def fingerprint(self) -> str:
@@ -217,7 +254,7 @@ class TableFile(Keys):
     @cached_property
     def _paths(self) -> list[str]:
         """The file, or those of a pattern."""
-        if not self._is_pattern:
+        if not self.is_pattern:
             return [self.path]
         there = glob(self.path)  # noqa: PTH207 - Path.glob takes no absolute one
         found = sorted(path for path in there if Path(path).is_file())
@@ -227,8 +264,8 @@ class TableFile(Keys):
             require(value is None, one, value, f"null: each file of dataset.path={self.path} is a site")
         sites: dict[str, str] = {}
         for path in found:
-            other = sites.setdefault(_site_of(path), path)
-            allowed = f"a pattern with one file per site: {other} and {path} are both {_site_of(path)}"
+            other = sites.setdefault(site_of(path), path)
+            allowed = f"a pattern with one file per site: {other} and {path} are both {site_of(path)}"
             require(other == path, "path", self.path, allowed)
         return found
 
@@ -237,7 +274,8 @@ class TableFile(Keys):
         return [] if self.test_path is None else [self.test_path]
 
     @property
-    def _is_pattern(self) -> bool:
+    def is_pattern(self) -> bool:
+        """Whether the path names several files, each of which is a site."""
         return PATTERN.search(self.path) is not None and not Path(self.path).is_file()
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:
@@ -254,57 +292,56 @@ class TableFile(Keys):
             If the file has any fault. The message names the file, and the line or row and the column if the fault is in
             a cell.
         """
-        files = [self._read(path, store.tables) for path in [*self._paths, *self._test_paths]]
-        if files[0].zeros_left_out and self.target != LABEL:
+        paths = [*self._paths, *self._test_paths]
+        parts = [self._read(path, store.tables) for path in paths]
+        if parts[0].zeros_left_out and self.target != LABEL:
             label = f"{LABEL}, or omitted: {self.path} is in LIBSVM's format"
             require(not self.target, "target", self.target, label)
             return replace(self, target=LABEL).load(store, rng)
-        site_of_row = np.repeat(np.arange(len(files)), [one.rows for one in files])
-        for name in self.drop or ():
-            there = list(dict.fromkeys(column for one in files for column in one.by_name))
-            require(name in there, "drop", name, f"a column of {self.path}, which has {listed(there)}")
-        file = reduce(Columns.followed_by, [one.without(self.drop or ()) for one in files])
-        for name, role in self._columns_beside_features.items():
-            allowed = f"a column of {self.path}, which has {listed(list(file.by_name))}"
-            require(name in file.by_name, role, name, allowed)
-        for one in ("fill", "words", "date_format"):
-            for name in named if isinstance(named := getattr(self, one), dict) else ():
-                allowed = f"of a column of {self.path}, which has {listed(list(file.by_name))}"
-                require(name in file.by_name, one, name, allowed)
-        columns, dates = self._with_dates(file)
-        words = {name for name, column in columns.items() if self._is_text(name, column, file)}
+        site_of_row = np.repeat(np.arange(len(parts)), [one.rows for one in parts])
+        parts = self.with_used_columns(parts)
+        times = np.concatenate([self._times_of_rows(one) for one in parts]) if self._times else None
+        dated = [self.with_dates(one) for one in parts]
+        file = dated[0][0].followed_by([one for one, _ in dated[1:]])
+        dates = {name: written for _, formats in dated for name, written in formats.items()}
+        self._require_dates(file, dates)
+        columns = dict(file.by_name)
+        words = {name for name, column in columns.items() if self.is_of_words(name, column, file)}
         if self.text == "drop":
             columns = {
                 name: column
                 for name, column in columns.items()
-                if name not in words or name in self._columns_beside_features
+                if name not in words or name in self.columns_beside_features
             }
-        features = tuple(name for name in columns if name not in self._columns_beside_features)
+        features = tuple(name for name in columns if name not in self.columns_beside_features)
         if not features:
             raise FklError(f"{self.path}: no column is left except the target {short(self.target)}")
         keep, incomplete = self._complete_rows(columns, file)
         rows = np.flatnonzero(keep)
-        if self._times:
-            rows = rows[np.argsort(self._times_of_rows(file)[keep], kind="stable")]
+        if times is not None:
+            rows = rows[np.argsort(times[keep], kind="stable")]
         values_of, fill, learned = [], {}, {}
         for name in features:
             column = columns[name]
             holes = column.holes[rows]
             if name in words:
-                given = [normalize("NFC", word) for word in (self.words or {}).get(name, ())]
+                given = [normalize("NFC", word) for word in (self.words or {}).get(name) or ()]
                 learned[name] = tuple(given or column.words(keep))
                 values = self._codes_of_words(name, column, rows, learned[name], file)
             else:
-                values = self._numbers_of_column(name, column, file)[rows]
+                values = self.numbers_of_column(name, column, file)[rows]
             if self.fill and name in self.fill:
                 fill[name] = self._fill_value(name, self.fill[name], learned.get(name))
             elif name in words and holes.any():
                 drop = "dataset.missing=drop drops such rows, dataset.fill fills in a word"
                 raise FklError(f"{self.path}, column {short(name)}: cells are missing, and words have no mean; {drop}")
             values[holes] = fill.get(name, np.nan)
-            if name in words and name not in (self.words or ()) and MANY_ROWS <= len(learned[name]) == len(rows):
+            if name in words and not (self.words or {}).get(name) and MANY_ROWS <= len(learned[name]) == len(rows):
                 out = f"dataset.drop=[{_in_brackets(name)}] leaves ids out"
                 note(f"{self.path}, column {short(name)}: each row has its own word, so nothing can be learned; {out}")
+            elif name not in words and self.holds_rounded_ids(column):
+                out = f"{ROUNDED}; dataset.drop=[{_in_brackets(name)}] leaves ids out"
+                note(f"{self.path}, column {short(name)}: {out}")
             if name in words and self.text == "one_hot":
                 self._require_room_for_words(name, len(rows), learned)
             values_of.append(values)
@@ -313,26 +350,80 @@ class TableFile(Keys):
             labels = tuple(sorted(column.words(keep)))
             y = column.codes(rows, labels)
         else:
-            labels, y = (), self._numbers_of_column(self.target, column, file)[rows]
+            labels, y = (), self.numbers_of_column(self.target, column, file)[rows]
         encoder = Encoder(features, learned, labels, self.text == "one_hot", fill, self.reading, dates)
-        means = self.missing == "mean"
-        cells = Cells(np.column_stack(values_of), y, rows, encoder, bool(self.words), means)
-        tested = None if self.test_path is None else site_of_row[rows] == len(files) - 1
+        listed = frozenset(name for name, given in (self.words or {}).items() if given)
+        cells = Cells(np.column_stack(values_of), y, rows, encoder, listed, self.missing == "mean")
+        tested = None if self.test_path is None else site_of_row[rows] == len(parts) - 1
         table = Table.of_one_site(cells.values, y, features, self.path)
         table = replace(table, cells=cells, tested=tested, incomplete=incomplete)
         table = table.learned_from(np.ones(len(y), np.bool_) if tested is None else ~tested)
-        if self._is_pattern:
-            for path, count in zip(self._paths, np.bincount(site_of_row[keep], minlength=len(files)), strict=True):
+        if self.is_pattern:
+            for path, count in zip(paths, np.bincount(site_of_row[keep], minlength=len(parts)), strict=True):
                 require_rows(path, int(count), " without a missing cell", 1)
-            return replace(table, site=site_of_row[rows], site_names=tuple(map(_site_of, self._paths)))
+            return replace(table, site=site_of_row[rows], site_names=tuple(map(site_of, paths)))
         if self.site is None:
             return table
         column = columns[self.site]
         names = tuple(column.words(keep))  # sites in the order in which they first appear
         return replace(table, site=column.codes(rows, names).astype(np.int64), site_names=names)
 
+    def with_used_columns(self, parts: list[Columns]) -> list[Columns]:
+        """The columns of each file that are used; one that a file lacks is filled if `fill` has a value for it.
+
+        Raises
+        ------
+        FklError
+            If a key names a column that no file has, or a column that is used cannot be read.
+        """
+        parts = self._named_like_the_first(parts)
+        there = list(dict.fromkeys(column for one in parts for column in one.by_name))
+        for name in self.drop or ():
+            require(name in there, "drop", name, f"a column of {self.path}, which has {listed(there)}")
+        for name, role in self.columns_beside_features.items():
+            begins = "" if name in there else self._where_table_begins(name, parts)
+            require(name in there, role, name, f"a column of {self.path}, which has {listed(there)}{begins}")
+        named = [{*part} for one in ("fill", "words", "date_format") if isinstance(part := getattr(self, one), dict)]
+        for one in ("fill", "words", "date_format"):
+            for name in part if isinstance(part := getattr(self, one), dict) else ():
+                require(name in there, one, name, f"of a column of {self.path}, which has {listed(there)}")
+        named_anywhere = {*self.columns_beside_features}.union(*named)
+        used = []
+        for part in parts:
+            row_names = [part.row_names] if part.row_names and part.row_names not in named_anywhere else []
+            kept = part.without([*(self.drop or ()), *row_names])
+            for name, column in kept.by_name.items():
+                if column.fault:
+                    out = f"dataset.drop=[{_in_brackets(name)}] leaves it out"
+                    raise FklError(f"{kept.path}, column {short(name)}: {column.fault}; {out}")
+            used.append(kept)
+        names = dict.fromkeys(name for one in used for name in one.by_name if name in (self.fill or ()))
+        return [one.with_holes(names) for one in used]
+
+    def _named_like_the_first(self, parts: list[Columns]) -> list[Columns]:
+        """Files that `files` says to have no header get the names of the first file that has one."""
+        without = [self._keys_of(part.path).get("header") is False for part in parts]
+        named = next((part for part, none in zip(parts, without, strict=True) if not none), None)
+        if named is None or self.header is False:
+            return parts
+        found = []
+        for part, none in zip(parts, without, strict=True):
+            if none and len(part.by_name) != len(named.by_name):
+                has = plural(len(part.by_name), "column")
+                raise FklError(f"{part.path}: {has} where {named.path}, whose names it takes, has {len(named.by_name)}")
+            found.append(part.renamed(list(named.by_name)) if none else part)
+        return found
+
+    def _where_table_begins(self, name: str, parts: list[Columns]) -> str:
+        """Advice if a row has the name of a column that no file has."""
+        row, one = next(((row, one) for one in parts if (row := one.row_with(name)) is not None), (None, None))
+        if row is None or one is None or not isinstance(one.place, Place):
+            return ""
+        skip = one.place.lines_above(row) + (one.place.unit == "row") * self._reading_of(one.path).skip
+        return f"; {one.place(row)} has it: dataset.skip={skip} if the table begins there"
+
     @property
-    def _columns_beside_features(self) -> dict[str, str]:
+    def columns_beside_features(self) -> dict[str, str]:
         """Key of each column that is not a feature."""
         named: dict[str | None, str] = {**dict.fromkeys(self._times, "time"), self.site: "site", self.target: "target"}
         return {column: key for column, key in named.items() if column is not None}
@@ -343,19 +434,18 @@ class TableFile(Keys):
         several = self.time if isinstance(self.time, list) else [self.time]
         return tuple(str(one) for one in several if one is not None)
 
-    def _format_of(self, name: str) -> str | None:
-        """Format of a column's dates."""
-        found: str | None = self.date_format.get(name) if isinstance(self.date_format, dict) else self.date_format
+    def _format_of(self, name: str, path: str) -> str | None:
+        """Format of the dates of a column in a file."""
+        formats = self._keys_of(path).get("date_format", self.date_format)
+        found: str | None = formats.get(name) if isinstance(formats, dict) else formats
         return found
 
     def _read(self, path: str, cache: Path | None) -> Columns:
         raw = own_file.read(path)
         if hashlib.sha256(raw).hexdigest() != self._fingerprints[path]:
             raise FklError(f"{path}: has changed since this run began; start it again")
-        least = 1 if self._is_pattern or path in self._test_paths else csv_file.LEAST_ROWS
-        typed, reading = Path(path).suffix.lower() in typed_file.FORMATS, self.reading
-        only_text = f"point for {path}, which holds numbers and not their text"
-        require(not typed or self.decimal == "point", "decimal", self.decimal, only_text)
+        least = 1 if self.is_pattern or path in self._test_paths else csv_file.LEAST_ROWS
+        typed, reading = Path(path).suffix.lower() in typed_file.FORMATS, self._reading_of(path)
 
         def parse() -> Columns:
             return typed_file.read(path, raw, reading) if typed else csv_file.read(path, raw, reading)
@@ -367,20 +457,20 @@ class TableFile(Keys):
         require_rows(path, columns.rows, least=least)
         return columns
 
-    def _is_text(self, name: str, column: Column, file: Columns) -> bool:
+    def is_of_words(self, name: str, column: Column, file: Columns) -> bool:
         """Whether a column holds words; raises an error if its words are not allowed."""
         if self.words and name in self.words:
             return True
         padded = None if column.text else column.padded
-        if (not column.text and padded is None) or self._columns_beside_features.get(name) in ("site", "time"):
+        if (not column.text and padded is None) or self.columns_beside_features.get(name) in ("site", "time"):
             return False
-        row = column.first if padded is None else padded
-        first = column.word(row)
-        where = f"{file.place(row)}, column {short(name)}: {short(first)!r} "
+        odd = (column.first_odd_row or 0) if padded is None else padded
+        first = column.word(odd)
+        where = f"{file.place(odd)}, column {short(name)}: {short(first)!r} "
         where += "is not a number" if padded is None else "begins with 0, as ids do"
-        like = column.like_number
-        if like is not None:  # coded as a word, it would be a silent error
-            raise FklError(self._not_a_number(name, column, like, file))
+        row = column.row_in_other_notation(of_classes=name == self.target and self.labels == "code")
+        if row is not None:  # coded as a word, it would be a silent error
+            raise FklError(self._not_a_number(name, column, row, file))
         if name == self.target:
             if self.labels == "refuse":
                 raise FklError(f"{where}, and the target must be one; dataset.labels=code makes classes of its words")
@@ -389,18 +479,24 @@ class TableFile(Keys):
             use += "dataset.text=one_hot makes a feature of each, dataset.date_format reads dates"
             raise FklError(f"{where}; {self._of_ids_or_sites(name, column)}{use}")
         elif self.words and self.text != "drop":
-            raise FklError(f"{where}; dataset.words must list its words, or dataset.drop leave it out")
+            null = f"dataset.words={{{_in_brackets(name)}:null}} takes those of the training rows"
+            raise FklError(f"{where}; dataset.words must list its words, {null}, or dataset.drop leave it out")
         return True
 
     def _complete_rows(self, columns: dict[str, Column], file: Columns) -> tuple[NDArray[np.bool_], Incomplete]:
         """The rows that are used, and facts about the dropped rows."""
+        for name, column in columns.items():
+            if column.holes.all() and name not in (self.fill or ()):
+                out = f"; dataset.drop=[{_in_brackets(name)}] leaves it out"
+                beside = name in self.columns_beside_features
+                raise FklError(f"{self.path}, column {short(name)}: no row has a value{'' if beside else out}")
         holed = np.any([column.holes for name, column in columns.items() if name not in (self.fill or ())], axis=0)
         if self.missing == "refuse" and holed.any():
             row = int(holed.argmax())
             holed_there = ((name, column) for name, column in columns.items() if column.holes[row])
             name, column = next(one for one in holed_there if one[0] not in (self.fill or ()))
             use = "dataset.missing=drop drops such rows"
-            if name not in self._columns_beside_features:
+            if name not in self.columns_beside_features:
                 use += ", dataset.missing=mean fills in the mean of the training rows, dataset.fill a value"
             if column.word(row) and column.text:
                 use += ", dataset.hole=[] makes a word of it"
@@ -408,7 +504,7 @@ class TableFile(Keys):
             raise FklError(f"{cell} is missing; {use}")
         needed = {name: column for name, column in columns.items() if name not in (self.fill or ())}
         if self.missing == "mean":
-            needed = {name: columns[name] for name in self._columns_beside_features}
+            needed = {name: columns[name] for name in self.columns_beside_features}
         holed = np.any([column.holes for column in needed.values()], axis=0)
         what = "target" if self.missing == "mean" else "cell"
         require_rows(self.path, int((~holed).sum()), f" without a missing {what}")
@@ -421,19 +517,22 @@ class TableFile(Keys):
         different, given = len(column.words(~column.holes)), int((~column.holes).sum())
         if given >= MANY_ROWS and different >= given:
             return f"each row has its own word: dataset.drop=[{_in_brackets(name)}] leaves ids out; "
-        if self.site is None and not self._is_pattern and 2 <= different <= given / 2:
+        if self.site is None and not self.is_pattern and 2 <= different <= given / 2:
             return f"dataset.site={_in_brackets(name)} makes a client of each of its {different} words; "
         return ""
 
-    def _numbers_of_column(self, name: str, column: Column, file: Columns) -> NDArray[np.float64]:
-        """Values of a column, NaN where missing."""
+    def numbers_of_column(self, name: str, column: Column, file: Columns) -> NDArray[np.float64]:
+        """Values of a column, NaN where missing.
+
+        Raises
+        ------
+        FklError
+            For the first cell that is no finite number, or an integer that float64 would round.
+        """
         bad = ~column.holes & ~np.isfinite(column.numbers)
         if bad.any():
-            row = int(bad.argmax())
-            raise FklError(self._not_a_number(name, column, row, file))
-        # Refuse an integer that float64 would round, except for times, because only their order matters.
-        large = np.flatnonzero(np.abs(column.numbers) >= EXACT).tolist() if name not in self._times else []
-        for row in large:
+            raise FklError(self._not_a_number(name, column, int(bad.argmax()), file))
+        for row in np.flatnonzero(np.abs(column.numbers) >= EXACT).tolist():
             cell = column.word(row)
             if INTEGER.fullmatch(cell) and int(cell) != int(column.numbers[row]):
                 where = f"{file.place(row)}, column {short(name)}"
@@ -442,44 +541,67 @@ class TableFile(Keys):
                 raise FklError(f"{where}: {short(cell)} is {rounded}; {out}")
         return column.numbers
 
+    def holds_rounded_ids(self, column: Column) -> bool:
+        """Whether the numbers of a column are like ids that were saved as floats, and so lost their last digits."""
+        there = column.numbers[~column.holes]
+        large = len(there) >= MANY_ROWS and bool((np.abs(there) >= EXACT).all())
+        return large and len(np.unique(there)) > len(there) / 2
+
     def _not_a_number(self, name: str, column: Column, row: int, file: Columns) -> str:
         """Message about a cell that is not a number, with the key that would read it."""
-        cell = column.word(row)
-        use = self.reading.hint(cell)
+        cell, is_feature = column.word(row), name not in self.columns_beside_features
+        place = file.place(row)
+        path = next((path for path in self._paths if place.startswith(f"{path}, ")), "") if self.is_pattern else ""
+        use = self._reading_of(path).hint(cell, _in_brackets(Path(path).name) if path else "")
         if not use:
             use = self._as_missing(cell)
-            if name not in self._columns_beside_features:
-                use += f", dataset.words={{{short(name)}:[...]}} reads all cells as words"
-        return f"{file.place(row)}, column {short(name)}: {short(cell)!r} is not a finite number; {use}"
+        if is_feature:
+            use += f", or dataset.words={{{_in_brackets(name)}:null}} takes all its cells as words"
+        return f"{place}, column {short(name)}: {short(cell)!r} is not a finite number; {use}"
 
     def _as_missing(self, cell: str) -> str:
         """The key with which such a cell counts as missing."""
         markers = map(_in_brackets, [*(self.reading.hole or ()), cell])
         return f"dataset.hole=[{','.join(markers)}] counts such cells as missing"
 
-    def _with_dates(self, file: Columns) -> tuple[dict[str, Column], dict[str, str]]:
-        """All columns, with dates as days, and the formats of the columns of dates."""
-        columns: dict[str, Column] = dict(file.by_name)
-        dates: dict[str, str] = {}
+    def with_dates(self, file: Columns) -> tuple[Columns, dict[str, str]]:
+        """All columns of a file, with dates as days, and the formats of the columns of dates."""
+        columns, dates = dict(file.by_name), dict[str, str]()
+        by_column = isinstance(self._keys_of(file.path).get("date_format", self.date_format), dict)
         for name, column in file.by_name.items():
-            if name in self._columns_beside_features or name in (self.words or ()):
+            if name in self.columns_beside_features or name in (self.words or ()):
                 continue
-            date_format, given = self._format_of(name), isinstance(self.date_format, dict)
-            if column.text and isinstance(column.cells[column.first], date):  # dates of a typed file need no format
+            date_format = self._format_of(name, file.path)
+            if column.dates is not None:  # dates of a typed file need no format
                 date_format = date_format or WHOLE_DAY
-            if date_format and (given or (column.text and _are_dates(column, date_format))):
+            elif not by_column and date_format and not _are_dates(column, date_format):
+                continue
+            if date_format:
                 numbers = self._days(name, column, date_format, file)
-                columns[name], dates[name] = replace(column, numbers=numbers, text=False, padded=None), date_format
-        in_time = any(columns[name].text for name in self._times)
+                columns[name] = replace(column, numbers=numbers, text=False, padded=None, dates=None)
+                dates[name] = date_format
+        return replace(file, by_name=columns), dates
+
+    def _require_dates(self, file: Columns, dates: Mapping[str, str]) -> None:
+        """Refuse a format of dates that no column has, and a column that has dates in some files only."""
+        for name in dates:
+            column = file.by_name[name]
+            odd = column.first_odd_row
+            if odd is not None and not column.holes[odd]:
+                where = f"{file.place(odd)}, column {short(name)}: {short(column.word(odd))!r}"
+                raise FklError(f"{where} is not a date in dataset.date_format={dates[name]}, as other files have them")
+        in_time = any(file.by_name[name].text for name in self._times)
         written = f"the format of dates in {self.path}; no column has such dates"
         used = not isinstance(self.date_format, str) or dates or in_time
         require(bool(used), "date_format", self.date_format, written)
-        return columns, dates
 
     def _days(self, name: str, column: Column, date_format: str, file: Columns) -> NDArray[np.float64]:
         """Days since 1970-01-01 of a column of dates; NaN where a cell is missing."""
         cells = column.cells if isinstance(column.cells, Coded) else Coded.of(column.cells)
         found = np.array([days(cell, date_format) for cell in cells.different], np.float64)[cells.code]
+        if column.dates is not None:
+            typed = [row for row, cell in enumerate(column.dates) if cell is not None]
+            found[typed] = [days(column.dates[row], date_format) for row in typed]
         found[column.holes] = np.nan
         bad = np.isnan(found) & ~column.holes
         if bad.any():
@@ -495,7 +617,7 @@ class TableFile(Keys):
         if words is None:
             require(not isinstance(value, str), f"dataset.fill.{name}", value, "a number, like the column's others")
             return float(value)
-        word = normalize("NFC", str(value))
+        word = word_of(value)
         require(word in words, f"dataset.fill.{name}", value, f"one of the column's words: {_some(words)}")
         return float(words.index(word))
 
@@ -522,26 +644,26 @@ class TableFile(Keys):
             raise FklError(f"{self.path}, column {short(name)}: {many}; {mend}")
 
     def _times_of_rows(self, file: Columns) -> NDArray[np.float64]:
-        """The time of each row; NaN where it is missing."""
+        """The time of each row, for dates in microseconds; NaN where it is missing."""
         from pandas import to_datetime
 
         names, columns = self._times, [file.by_name[name] for name in self._times]
-        formats, name, column = [self._format_of(name) for name in names], " and ".join(names), columns[0]
-        if len(names) == 1 and not column.text and not (formats[0] and isinstance(self.date_format, dict)):
-            return self._numbers_of_column(name, column, file)
+        formats, name, column = [self._format_of(name, file.path) for name in names], " and ".join(names), columns[0]
+        by_column = isinstance(self._keys_of(file.path).get("date_format", self.date_format), dict)
+        if len(names) == 1 and not column.text and not (formats[0] and by_column):
+            bad = ~column.holes & ~np.isfinite(column.numbers)
+            if bad.any():
+                raise FklError(self._not_a_number(name, column, int(bad.argmax()), file))
+            return column.numbers
         if len(names) > 1:
-            words = [
-                [one.word(row).removesuffix(MIDNIGHT * isinstance(cell, date)) for row, cell in enumerate(one.cells)]
-                for one in columns
-            ]
-            cells = list(map(" ".join, zip(*words, strict=True)))
+            cells = list(map(" ".join, zip(*(one.cells for one in columns), strict=True)))
             holes = np.logical_or.reduce([one.holes for one in columns])
             column = Column(Coded.of(cells), holes, np.full(file.rows, np.nan), True)
         if any(formats):
-            known = formats if isinstance(self.date_format, dict) else formats[:1]
+            known = formats if by_column else formats[:1]
             lacking = [one for one, written in zip(names, known, strict=False) if written is None]
             require(not lacking, "date_format", self.date_format, f"with a format of {', '.join(lacking)}, too")
-            return self._days(name, column, " ".join(map(str, known)), file)
+            return self._days(name, column, " ".join(map(str, known)), file) * MICROSECONDS_OF_DAY
         there = np.flatnonzero(~column.holes)
         dates = to_datetime([column.word(row) for row in there.tolist()], format="ISO8601", errors="coerce", utc=True)
         if dates.isna().any():
@@ -554,17 +676,36 @@ class TableFile(Keys):
         return times
 
 
-def _site_of(path: str) -> str:
+@contextmanager
+def key_prefix_of_file(name: str) -> Iterator[None]:
+    """Add the file to the name of a key that is wrong."""
+    try:
+        yield
+    except BadValue as error:
+        raise BadValue(f"files.{name}.{error.key}", error.value, error.allowed) from None
+
+
+def site_of(path: str) -> str:
     """Name of a file without its suffix, and without that of its compression."""
     file = Path(path)
     return Path(file.stem).stem if file.suffix.lower() in OPENERS else file.stem
 
 
 def _are_dates(column: Column, date_format: str) -> bool:
-    """Whether most of a column's first distinct cells are dates in this format."""
+    """Whether most of a column's first distinct cells are dates in this format.
+
+    Whole numbers are dates only if the format writes them in the same way: 20240131 is one in %Y%m%d, 123456 is none.
+    """
     there = np.flatnonzero(~column.holes)[:ROWS_LOOKED_AT].tolist()
-    read = [np.isnan(days(cell, date_format)) for cell in dict.fromkeys(column.cells[row] for row in there)]
-    return 2 * sum(read) < len(read)
+    cells = list(dict.fromkeys(column.cells[row] for row in there))
+    read = [days(cell, date_format) for cell in cells]
+    if not column.text:
+        dates = [EPOCH + timedelta(one) if one == one else None for one in read]
+        read = [
+            one if date and date.strftime(date_format) == cell else np.nan
+            for one, date, cell in zip(read, dates, cells, strict=True)
+        ]
+    return 2 * int(np.isnan(read).sum()) < len(read)
 
 
 def _in_brackets(name: str) -> str:

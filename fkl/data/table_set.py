@@ -59,7 +59,7 @@ class TableSet:
     """Facts that the layout states."""
 
     @property
-    def files(self) -> tuple[DataFile, ...]:
+    def data_files(self) -> tuple[DataFile, ...]:
         """All its files, also those that are not read with the user's keys."""
         return tuple(readers.data_file(self.table, file) for file in self.table.files)
 

@@ -1,8 +1,9 @@
-"""Tables in files that store the types of their columns: Parquet, Feather, npz, and Excel workbooks."""
+"""Tables in files that store the types of their cells: Parquet, Feather, numpy's files, and Excel workbooks."""
 
 import io
 import re
 import zipfile
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, time
@@ -13,16 +14,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, in_one_line, plural, requires_extra
+from fkl.basics.errors import FklError, in_one_line, plural, require, requires_extra
 from fkl.basics.files import DAMAGE
 from fkl.basics.memory import limited_to_free_memory, shown_bytes
-from fkl.data import own_file
-from fkl.data.columns import Coded, Column, Columns, Place, checked_names, short
-from fkl.data.encoder import Reading
+from fkl.data import csv_file, own_file
+from fkl.data.columns import Coded, Column, Columns, Place, distinct_names, short
+from fkl.data.encoder import Reading, word_of
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
+
+class Fault(str):
+    """Why a column cannot be read."""
+
+    __slots__ = ()
+
+
+NUMBERS = (int, float, Decimal, np.integer, np.floating)
+READABLE = (*NUMBERS, str, bool, np.bool_, date, time)
+"""Types of cells that can be read."""
+OBJECTS = "holds Python objects, which fkl does not load, because loading them can run code"
 INDEX = re.compile(r"__index_level_\d+__")
 """Names under which pandas writes row labels, which are not a column."""
 PER_CELL = 72
@@ -57,32 +69,51 @@ def _read_feather(path: str, raw: bytes) -> "DataFrame":
     return _to_pandas(table)
 
 
-def _read_npz(path: str, raw: bytes) -> "DataFrame":
+def _read_npz(path: str, raw: bytes) -> dict[str, Any]:
     """Arrays with one axis are columns; each column of an array with two axes is a column, named with its number."""
-    from pandas import DataFrame
-
     with zipfile.ZipFile(io.BytesIO(raw)) as file:
         size = sum(member.file_size for member in file.infolist())
     own_file.require_room(path, raw, 2 * size, "its arrays")
-    columns: dict[str, NDArray[Any]] = {}
+    columns: dict[str, Any] = {}
     with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
         for name in arrays.files:
-            array = arrays[name]
-            if array.ndim not in (1, 2):
-                raise FklError(f"{path}: {short(name)} has {array.ndim} axes; must be a column, or rows of columns")
-            _require_room(path, raw, len(array), array.size // max(1, len(array)))
-            parts = {name: array} if array.ndim == 1 else {f"{name}{i + 1}": part for i, part in enumerate(array.T)}
-            columns |= parts
-    lengths = {name: len(column) for name, column in columns.items()}
-    for name, length in lengths.items():
-        first, rows = next(iter(lengths.items()))
-        if length != rows:
-            raise FklError(f"{path}: {short(name)} has {length} rows where {short(first)} has {rows}")
-    return DataFrame(columns)
+            try:
+                array = arrays[name]
+            except ValueError as error:
+                if "allow_pickle" not in str(error):
+                    raise
+                columns[name] = Fault(f"{OBJECTS}; save its arrays of numbers, as numpy.savez(path, x=x, y=y) does")
+                continue
+            columns |= _columns_of_array(path, raw, name, array)
+    if {"x_train", "x_test"} <= {re.sub(r"\d+$", "", name).lower() for name in columns}:
+        one = "numpy.savez('train.npz', x=a['x_train'], y=a['y_train'])"
+        keys = "dataset.path=train.npz dataset.test_path=test.npz"
+        raise FklError(
+            f"{path}: has training and test rows under names of their own; make a file of each, as {one} does with "
+            f"a = numpy.load({path!r}), and likewise test.npz; then {keys}"
+        )
+    return columns
 
 
-def _read_xls(path: str, raw: bytes) -> "DataFrame":
-    """The first sheet of an old Excel workbook; its first row has the names."""
+def _read_npy(path: str, raw: bytes) -> dict[str, Any]:
+    """One array: each of its columns is a column, named with its number, or with its field's name."""
+    own_file.require_room(path, raw, 2 * len(raw), "its array")
+    array = np.load(io.BytesIO(raw), allow_pickle=False)
+    if array.dtype.names:
+        return {name: array[name] for name in array.dtype.names}
+    return _columns_of_array(path, raw, "", array)
+
+
+def _columns_of_array(path: str, raw: bytes, name: str, array: NDArray[Any]) -> dict[str, Any]:
+    if array.ndim not in (1, 2):
+        rows = f"must be a column, or rows of columns, as {name or 'x'}.reshape(len({name or 'x'}), -1) makes them"
+        return {name: Fault(f"has {array.ndim} axes; {rows if array.ndim else 'must be a column, or rows of columns'}")}
+    _require_room(path, raw, len(array), array.size // max(1, len(array)))
+    return {name or "1": array} if array.ndim == 1 else {f"{name}{i + 1}": part for i, part in enumerate(array.T)}
+
+
+def _read_xls(path: str, raw: bytes) -> list[list[object]]:
+    """Rows of the first sheet of an old Excel workbook."""
     import xlrd
 
     kinds: dict[int, Callable[[Any], object]] = {
@@ -95,7 +126,7 @@ def _read_xls(path: str, raw: bytes) -> "DataFrame":
         sheet = book.sheet_by_index(0)
         _require_room(path, raw, sheet.nrows, sheet.ncols)
         kinds[xlrd.XL_CELL_DATE] = lambda days: xlrd.xldate_as_datetime(days, book.datemode)
-        rows = [
+        return [
             [kinds[cell.ctype](cell.value) if cell.ctype in kinds else None for cell in sheet.row(row)]
             for row in range(sheet.nrows)
         ]
@@ -103,11 +134,10 @@ def _read_xls(path: str, raw: bytes) -> "DataFrame":
         raise
     except Exception as error:  # xlrd can raise any error for a damaged sheet
         raise ValueError(str(error)) from error
-    return _frame_of_sheet(path, rows)
 
 
-def _read_xlsx(path: str, raw: bytes) -> "DataFrame":
-    """The first sheet of an Excel workbook; cells with formulas have the values that Excel has computed."""
+def _read_xlsx(path: str, raw: bytes) -> list[list[object]]:
+    """Rows of the first sheet of an Excel workbook; cells with formulas have the values that Excel has computed."""
     from openpyxl import load_workbook
 
     try:
@@ -115,37 +145,22 @@ def _read_xlsx(path: str, raw: bytes) -> "DataFrame":
             size = sum(member.file_size for member in file.infolist())
         own_file.require_room(path, raw, size, "its sheets")
         sheet = load_workbook(io.BytesIO(raw), read_only=True, data_only=True).worksheets[0]
-        rows = [
-            [float(cell) if type(cell) is int else cell for cell in row] for row in sheet.iter_rows(values_only=True)
-        ]
+        return [list(row) for row in sheet.iter_rows(values_only=True)]
     except FklError:
         raise
     except Exception as error:  # openpyxl can raise any error for a damaged workbook
         raise ValueError(str(error)) from error
-    while rows and all(cell is None for cell in rows[-1]):  # cells that once had a value
-        rows.pop()
-    return _frame_of_sheet(path, rows)
 
 
-def _frame_of_sheet(path: str, rows: list[list[object]]) -> "DataFrame":
-    """The rows of a sheet under the names in the first one, without columns that have neither a name nor a cell."""
-    from pandas import DataFrame
-
-    width = max(map(len, rows), default=0)
-    columns = [*zip(*(row + [None] * (width - len(row)) for row in rows), strict=True)]
-    named = checked_names(["" if name is None else str(name) for name, *_ in columns], path)
-    cells = {name: part[1:] for name, part in zip(named, columns, strict=True) if any(one is not None for one in part)}
-    return DataFrame(cells, dtype=object).infer_objects()
-
-
-FORMATS: dict[str, tuple[str, Callable[[str, bytes], "DataFrame"]]] = {
+FORMATS: dict[str, tuple[str, Callable[[str, bytes], Any]]] = {
     ".parquet": ("Parquet", _read_parquet),
     ".feather": ("Feather", _read_feather),
     ".npz": ("npz", _read_npz),
+    ".npy": ("npy", _read_npy),
     ".xls": ("Excel", _read_xls),
     ".xlsx": ("Excel", _read_xlsx),
 }
-"""Name of a format and its reader, by file suffix."""
+"""Name of a format and its reader, by file suffix: of columns by name, or of the rows of a sheet."""
 
 
 def read(path: str, raw: bytes, reading: Reading) -> Columns:
@@ -154,51 +169,98 @@ def read(path: str, raw: bytes, reading: Reading) -> Columns:
     Raises
     ------
     FklError
-        If it is damaged, its columns are neither numbers nor text, or its reader is not installed.
+        If it is damaged, a key cannot be obeyed, or the reader is not installed.
     """
     words, reader = FORMATS[Path(path).suffix.lower()]
+    is_sheet = words == "Excel"
+    for key in ("delimiter", "encoding") if is_sheet else ("delimiter", "encoding", "header", "skip"):
+        value = getattr(reading, key)
+        allowed = f"omitted for {path}, which is {'a sheet' if is_sheet else 'a table with names'} and no text"
+        require(value == getattr(Reading, key), key, value, allowed)
     try:
         with requires_extra("files", path), limited_to_free_memory(own_file.room(len(raw))):
-            frame = reader(path, raw)
-        frame = frame[[name for name in frame if not INDEX.fullmatch(str(name))]]
-        names = checked_names([str(name) for name in frame], path)
-        columns = {name: _convert_column(path, name, frame.iloc[:, i], reading) for i, name in enumerate(names)}
+            content = reader(path, raw)
+            return _columns_of_sheet(path, content, reading) if is_sheet else _columns_by_name(path, content, reading)
     except MemoryError:
         more = f"{shown_bytes(len(raw))} unpack to more than {shown_bytes(own_file.room(len(raw)))}"
         raise FklError(f"{path}: {more}; if this is intended, write it without compression") from None
     except DAMAGE as error:
         said = in_one_line(str(error).partition("\n")[0])
+        if "allow_pickle" in said:
+            raise FklError(f"{path}: {OBJECTS}; save an array of numbers") from None
         raise FklError(f"{path}: is no {words} file, or is damaged: {said}") from None
-    return Columns(path, columns, Place(path, "row", range(1, len(frame) + 1)), len(frame))
 
 
-def _convert_column(path: str, name: str, values: "Series[Any]", reading: Reading) -> Column:
+def _columns_by_name(path: str, content: Any, reading: Reading) -> Columns:
+    """Columns of a data frame, or of arrays by name, of which some may have a fault."""
+    parts = {name: part for name, part in content.items() if not INDEX.fullmatch(str(name))}
+    lengths = [len(part) for part in parts.values() if not isinstance(part, Fault)]
+    rows = Counter(lengths).most_common(1)[0][0] if lengths else 0
+    longest = next((name for name, part in parts.items() if not isinstance(part, Fault) and len(part) == rows), "")
+    columns = []
+    for part in parts.values():
+        if not isinstance(part, Fault) and len(part) != rows:
+            part = Fault(f"has {plural(len(part), 'row')} where {short(str(longest))} has {rows}")
+        columns.append(Column.unreadable(rows, part) if isinstance(part, Fault) else _convert_column(part, reading))
+    if not lengths:
+        raise FklError(f"{path}: {next((part for part in parts.values()), 'has no column')}")
+    by_name = dict(zip(distinct_names([str(name) for name in parts]), columns, strict=True))
+    return Columns(path, by_name, Place(path, "row", range(1, rows + 1)), rows)
+
+
+def _columns_of_sheet(path: str, rows: list[list[object]], reading: Reading) -> Columns:
+    """Columns of a sheet, like those of text: names in its first row, unless that has only numbers."""
+    allowed = f"fewer than the {plural(len(rows), 'row')} of {path}"
+    require(reading.skip < max(1, len(rows)), "skip", reading.skip, allowed)
+    rows = rows[reading.skip :]
+    empty = [all(cell is None for cell in row) for row in rows]
+    begin = next((number for number, none in enumerate(empty) if not none), len(rows))
+    while rows and all(cell is None for cell in rows[-1]):  # cells that once had a value
+        rows.pop()
+    rows, width = rows[begin:], max(map(len, rows), default=0)
+    if not rows:
+        raise FklError(f"{path}: empty; must be a table with rows")
+    first = ["" if cell is None else word_of(cell) for cell in rows[0]] + [""] * (width - len(rows[0]))
+    header = csv_file.has_names(first, reading, f"{path}, row {reading.skip + begin + 1}")
+    names = first if header else [""] * width
+    cells = zip(*(row + [None] * (width - len(row)) for row in rows[header:]), strict=True)
+    columns = [_convert_cells(list(part), reading) for part in cells] or [Column.of_text(Coded.of([]), reading)] * width
+    count = len(rows) - header
+    by_name = dict(zip(distinct_names(names), columns, strict=True))
+    found = Columns(path, by_name, Place(path, "row", range(1, count + 1)), count)
+    return found.with_row_names(names)
+
+
+def _convert_column(values: Any, reading: Reading) -> Column:
+    """A column of a data frame, or an array of one axis."""
+    from pandas import Series
     from pandas.api import types
 
-    holes = values.isna().to_numpy(np.bool_, copy=True)
+    values = Series(values)
     if types.is_bool_dtype(values.dtype) or types.is_integer_dtype(values.dtype) or types.is_float_dtype(values.dtype):
         numbers = values.to_numpy(np.float64, na_value=np.nan)
-        holes |= np.isin(numbers, list(reading.numbers_missing))
-        numbers = np.where(holes, np.nan, numbers)
-        return Column(values.to_numpy(), holes, numbers, text=False)
-    cells = values.astype(object).to_numpy()
-    kinds = {type(cell) for cell, hole in zip(cells, holes, strict=True) if not hole}
-    if kinds in ({Decimal}, {bool}):  # also booleans if some are missing
-        return Column(
-            cells,
-            holes,
-            np.array([np.nan if hole else float(c) for c, hole in zip(cells, holes, strict=True)]),
-            text=False,
-        )
-    if all(issubclass(kind, date) for kind in kinds):
-        return Column(cells, holes, np.full(len(cells), np.nan), text=bool((~holes).any()))
-    if not kinds <= {str, np.str_, time, float, bool}:  # a workbook can mix the last two with words
-        kind = next(kind.__name__ for kind in kinds if kind not in (str, np.str_, float, bool))
-        raise FklError(f"{path}, column {short(name)}: holds values of type {kind}; must be numbers or text")
-    words = [
-        "" if hole else f"{cell:.17g}" if isinstance(cell, float) else str(cell).strip()
-        for cell, hole in zip(cells, holes, strict=True)
-    ]
-    return Column.of_text(
-        Coded.of(words), reading if reading.hole is not None else replace(reading, hole=())
-    )  # NA is a word
+        return Column.of_numbers(numbers, values.to_numpy(), reading.numbers_missing)
+    return _convert_cells(
+        [None if hole else cell for cell, hole in zip(values.astype(object), values.isna(), strict=True)], reading
+    )
+
+
+def _convert_cells(cells: list[Any], reading: Reading) -> Column:
+    """A column of typed cells, of which None are missing: numbers, text, dates, or several of them."""
+    kinds = {type(cell) for cell in cells} - {type(None)}
+    for kind in kinds:
+        if not issubclass(kind, READABLE):
+            row = next(row for row, cell in enumerate(cells) if type(cell) is kind)
+            fault = f"holds values of type {kind.__name__}, first in row {row + 1}; must be numbers, text or dates"
+            return Column.unreadable(len(cells), fault)
+    if kinds and all(issubclass(kind, NUMBERS) for kind in kinds) and (bool not in kinds or len(kinds) == 1):
+        numbers = np.array([np.nan if cell is None else float(cell) for cell in cells])
+        return Column.of_numbers(numbers, cells, reading.numbers_missing)
+    # NA is a word in a typed file, where a missing cell has a type of its own
+    reading = reading if reading.hole is not None else replace(reading, hole=())
+    found = Column.of_text(Coded.of("" if cell is None else word_of(cell) for cell in cells), reading)
+    typed = [row for row, cell in enumerate(cells) if isinstance(cell, NUMBERS) and type(cell) is not bool]
+    found.numbers[typed] = [float(cells[row]) for row in typed]
+    found.numbers[found.holes] = np.nan
+    dates = np.array([cell if isinstance(cell, date) else None for cell in cells], object)
+    return found.with_typed(dates) if typed or dates.any() else found

@@ -116,7 +116,7 @@ class Wisdm(Keys):
 
     name: ClassVar[str] = "wisdm"
     title: ClassVar[str] = "two activities from a phone's accelerometer, two classes, 51 participants"
-    files: ClassVar[tuple[DataFile, ...]] = tuple(_file_of(participant) for participant in PARTICIPANTS)
+    data_files: ClassVar[tuple[DataFile, ...]] = tuple(_file_of(participant) for participant in PARTICIPANTS)
     licence: ClassVar[str] = "CC BY 4.0"
     shape: ClassVar[str] = "about 72 a participant x 3"
 
@@ -180,7 +180,7 @@ class Wisdm(Keys):
 
     def _places(self, store: Store) -> dict[DataFile, Path]:
         """The available files."""
-        return {file: place for file in self.files if (place := store.find(file)) is not None}
+        return {file: place for file in self.data_files if (place := store.find(file)) is not None}
 
     def read(self, store: Store, rng: np.random.Generator) -> Recordings:
         """Read the available files; `rng` draws participants if not all are used.
@@ -193,7 +193,7 @@ class Wisdm(Keys):
         """
         places = self._places(store)
         if not places:
-            store.fetch(self.files[0])  # its archive has all the others, too
+            store.fetch(self.data_files[0])  # its archive has all the others, too
             places = self._places(store)
         at_hand = list(places)
         chosen = at_hand

@@ -254,5 +254,5 @@ def _missing(evidence: Evidence, number: str) -> Iterator[str]:
 def _to_fetch(name: str) -> str:
     """How to get a data set that is not available; empty if it is."""
     store = Store(Path(variable("FKL_DATA", "data")))
-    lacking = name in registry.names() and any(store.find(file) is None for file in registry.dataset(name).files)
+    lacking = name in registry.names() and any(store.find(file) is None for file in registry.dataset(name).data_files)
     return f"data not available: fkl data fetch {name}" if lacking else ""

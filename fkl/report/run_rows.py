@@ -191,8 +191,8 @@ def data_source(name: str, store: Store) -> DataSource:
     if name not in registry.names():
         return DataSource(name, "", "", (), ())
     found = registry.dataset(name)
-    missing = tuple(file for file in found.files if store.find(file) is None)
-    return DataSource(name, found.title, found.licence, tuple(found.files), missing)
+    missing = tuple(file for file in found.data_files if store.find(file) is None)
+    return DataSource(name, found.title, found.licence, tuple(found.data_files), missing)
 
 
 def failures(outputs: Path) -> dict[str, str]:

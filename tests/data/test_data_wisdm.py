@@ -21,8 +21,8 @@ def lines(participant, letter, seconds=20.0, rate=20.0, start=10**14, value=1.0)
 @pytest.fixture
 def folder(monkeypatch, tmp_path):
     """A store without hashes, and a function that puts a participant's file into it."""
-    files = tuple(DataFile(file.dataset, file.name, file.url, instead=file.instead) for file in Wisdm.files)
-    monkeypatch.setattr(Wisdm, "files", files)
+    files = tuple(DataFile(file.dataset, file.name, file.url, instead=file.instead) for file in Wisdm.data_files)
+    monkeypatch.setattr(Wisdm, "data_files", files)
 
     def put(participant, content):
         (tmp_path / f"data_{participant}_accel_phone.txt").write_bytes(content)
@@ -111,12 +111,12 @@ def test_participants_are_drawn_from_those_at_hand(folder):
 
 def test_real_files_are_whole_and_of_three_minutes():
     """One of two rates, one without jogging."""
-    at_hand = [file for file in Wisdm.files if STORE.find(file) is not None]
-    need(() if at_hand else Wisdm.files[:1])
+    at_hand = [file for file in Wisdm.data_files if STORE.find(file) is not None]
+    need(() if at_hand else Wisdm.data_files[:1])
     found = read(Wisdm(participants=min(4, len(at_hand))), STORE)
     assert found.broken == 0 and np.abs(found.table.x).max() < 20
     for participant, of_class in (("1626", [36, 36]), ("1609", [36, 0])):
-        file = next(file for file in Wisdm.files if file.name.split("_")[1] == participant)
+        file = next(file for file in Wisdm.data_files if file.name.split("_")[1] == participant)
         need((file,))
         readings = read_accelerometer(STORE.read(file), file.name, participant)
         letters = (ACTIVITIES["walking"], ACTIVITIES["jogging"])

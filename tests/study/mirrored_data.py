@@ -27,7 +27,7 @@ class Mirrored:
     """
 
     name: ClassVar[str] = "mirrored"
-    files: ClassVar[tuple[DataFile, ...]] = ()
+    data_files: ClassVar[tuple[DataFile, ...]] = ()
 
     number: int = 0
     rows: int = 500

@@ -1,0 +1,76 @@
+"""Numbers in another notation, such as ``14.8 kg``, ``₹10``, ``<7.0``, ``10±1`` or ``1.5D+03``.
+
+As words they would be a silent error: a feature for each number. So a column in which most cells are such numbers is
+refused. The guard looks at what is in a cell, not at a list of units: one number, and around it signs or a unit.
+Letters directly before the digits make a name instead, as in V57 or ward_3.
+"""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+MINUS = "\u2212"
+"""The minus sign of typeset text, which is read like the hyphen."""
+SIGN = rf"[+\-{MINUS}]"
+GROUPED = r"\d{1,3}(?:[.,'’_ \u00a0\u202f]\d{3})+(?:[.,]\d+)?|\d{1,2}(?:,\d{2})*,\d{3}(?:\.\d+)?"
+NUMBER = rf"0[xX][0-9a-fA-F]+|{GROUPED}|\d+(?:[.,]\d*)?|(?<![^\W\d_])[.,]\d+|[¼½¾⅐-⅞]"
+EXPONENT = rf"[eEdDqQ]{SIGN}?\d+|(?<=[.,\d]){SIGN}\d{{3}}|\s*[x×*·]\s*10(?:\s*\^?\s*{SIGN}?\d+|[⁺⁻⁰¹²³⁴-⁹]+)"
+"""Also Fortran's, which has D or Q instead of E, or no letter before three digits."""
+UNCERTAINTY = rf"\s*(?:±|\+/?[-{MINUS}])\s*(?:{NUMBER})|\(\d+\)"
+UNIT_DIGIT = r"(?<=[^\W\d_])\^?-?\d(?!\d)"
+"""A digit of a unit, as in m2 or s^-1."""
+WITH_ONE_NUMBER = re.compile(
+    rf"(?P<before>\D*?)(?P<sign>(?:{SIGN}\s*)?)(?P<number>{NUMBER})(?P<exponent>{EXPONENT})?(?:{UNCERTAINTY})?"
+    rf"(?P<after>(?:\D|{UNIT_DIGIT})*)"
+)
+NAME = re.compile(r"(?:[^\W\d_]|_)[-_/#:]?$")
+"""End of what stands before the digits of a name, as in V57, ward_3 or site-3."""
+MOST_SIGNS = 3
+"""So many letters and signs beside a number are always a unit; more of them must stand beside other numbers, too."""
+FEWEST_NUMBERS = 3
+"""Two words carry as much as two numbers, so fewer different numbers than these may be words."""
+
+
+def number_inside(cell: str) -> tuple[str, str] | None:
+    """The only number in a cell and all that stands around it; None if it has no number, several, or is a name."""
+    found = WITH_ONE_NUMBER.fullmatch(cell)
+    if found is None or NAME.search(found["before"]):
+        return None
+    exponent = re.sub("^[dDqQ]", "e", found["exponent"] or "")
+    return found["sign"].rstrip() + found["number"] + exponent, "".join((found["before"] + found["after"]).split())
+
+
+def first_in_other_notation(
+    cells: Sequence[str], count: NDArray[np.int64], is_number: NDArray[np.bool_], of_classes: bool
+) -> int | None:
+    """The first of a column's distinct cells that is a number in another notation, if most of its cells are numbers.
+
+    Parameters
+    ----------
+    cells : sequence of str
+        The distinct cells that are not missing, in the order in which they first appear.
+    count : (m,) int
+        How often each occurs.
+    is_number : (m,) bool
+        Whether each is a plain number.
+    of_classes : bool
+        Whether these are the labels of classes: then ``grade 3`` is a name.
+    """
+    inside = [None if plain else number_inside(cell) for cell, plain in zip(cells, is_number, strict=True)]
+    numbers_of: dict[str, set[str]] = {}
+    for found in filter(None, inside):
+        numbers_of.setdefault(found[1], set()).add(found[0])
+
+    def is_alike(found: tuple[str, str] | None) -> bool:
+        if found is None or (of_classes and re.match(r"[^\W\d_]", found[1])):
+            return False
+        few = len(found[1]) <= MOST_SIGNS and not any(map(str.isdigit, found[1]))
+        return few or len(numbers_of[found[1]]) >= FEWEST_NUMBERS
+
+    alike = np.array([is_alike(found) for found in inside], np.bool_)
+    different = {found[0] for found, taken in zip(inside, alike, strict=True) if found and taken}
+    different |= {cell for cell, plain in zip(cells, is_number, strict=True) if plain}
+    mostly = 2 * count[alike | is_number].sum() > count.sum()
+    return int(alike.argmax()) if alike.any() and mostly and len(different) >= FEWEST_NUMBERS else None
