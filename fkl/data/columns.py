@@ -319,6 +319,8 @@ class Columns:
         FklError
             If their columns are not the same.
         """
+        if not others:
+            return self
         names = list(dict.fromkeys(name for one in (self, *others) for name in one.by_name))
         first, *rest = parts = [one.with_zeros(names) for one in (self, *others)]
         for other in rest:

@@ -407,17 +407,18 @@ def _sniff_delimiter(words: str, reading: Reading) -> str:
 
     A comma if no delimiter is in the first line. The comma is not tried if decimals have a comma.
     """
-    best, delimiter = (0, 0.0), ","
+    fits: dict[str, int] = {}
+    cells_of: dict[str, list[str]] = {}
     for sign in [sign for sign in DELIMITERS.values() if (reading.decimal, sign) != ("comma", ",")]:
-        try:
+        with suppress(csv.Error):
             rows = [cells for _, cells in islice(_read_records(words, sign), SNIFFED_LINES)]
-        except csv.Error:
-            continue
-        if rows and len(rows[0]) > 1:
-            cells = [cell for row in rows for cell in row]
-            numbers = sum(reading.is_hole(cell) or reading.number(cell) is not None for cell in cells)
-            fits = max(sum(len(row) == width for row in rows) for width in (len(rows[0]), len(rows[0]) + 1))
-            score = (fits, numbers / len(cells))
-            if score > best:
-                best, delimiter = score, sign
-    return delimiter
+            if rows and len(rows[0]) > 1:
+                fits[sign] = max(sum(len(row) == width for row in rows) for width in (len(rows[0]), len(rows[0]) + 1))
+                cells_of[sign] = [cell for row in rows for cell in row]
+    best = [sign for sign in fits if fits[sign] == max(fits.values())]
+    if len(best) < 2:
+        return best[0] if best else ","
+    numbers = {
+        sign: [reading.is_hole(one) or reading.number(one) is not None for one in cells_of[sign]] for sign in best
+    }
+    return max(best, key=lambda sign: sum(numbers[sign]) / len(numbers[sign]))

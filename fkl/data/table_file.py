@@ -422,7 +422,7 @@ class TableFile(Keys):
         skip = one.place.lines_above(row) + (one.place.unit == "row") * self._reading_of(one.path).skip
         return f"; {one.place(row)} has it: dataset.skip={skip} if the table begins there"
 
-    @property
+    @cached_property
     def columns_beside_features(self) -> dict[str, str]:
         """Key of each column that is not a feature."""
         named: dict[str | None, str] = {**dict.fromkeys(self._times, "time"), self.site: "site", self.target: "target"}
@@ -529,7 +529,7 @@ class TableFile(Keys):
         FklError
             For the first cell that is no finite number, or an integer that float64 would round.
         """
-        bad = ~column.holes & ~np.isfinite(column.numbers)
+        bad = ~(np.isfinite(column.numbers) | column.holes)
         if bad.any():
             raise FklError(self._not_a_number(name, column, int(bad.argmax()), file))
         for row in np.flatnonzero(np.abs(column.numbers) >= EXACT).tolist():
@@ -543,9 +543,11 @@ class TableFile(Keys):
 
     def holds_rounded_ids(self, column: Column) -> bool:
         """Whether the numbers of a column are like ids that were saved as floats, and so lost their last digits."""
+        large = np.abs(column.numbers) >= EXACT
+        if not large.any():
+            return False
         there = column.numbers[~column.holes]
-        large = len(there) >= MANY_ROWS and bool((np.abs(there) >= EXACT).all())
-        return large and len(np.unique(there)) > len(there) / 2
+        return MANY_ROWS <= len(there) == large.sum() and len(np.unique(there)) > len(there) / 2
 
     def _not_a_number(self, name: str, column: Column, row: int, file: Columns) -> str:
         """Message about a cell that is not a number, with the key that would read it."""
