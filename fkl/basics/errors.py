@@ -9,6 +9,8 @@ from difflib import SequenceMatcher
 from opcode import opname
 from pathlib import Path
 
+from fkl.basics.field_words import field_words
+
 TOO_LARGE = ("array is too big", "Maximum allowed dimension exceeded", "Maximum allowed size exceeded")
 """Beginnings of numpy's messages about an array that is too large for any memory."""
 NO_ROOM = "failed to map segment from shared object"
@@ -49,10 +51,12 @@ class BadValue(FklError):
         The given value.
     allowed : str
         Allowed values, for example ``"an integer from 1 to 51"``.
+    help : iterable of str
+        Lines about what to do, printed below the message.
     """
 
-    def __init__(self, key: str, value: object, allowed: str) -> None:
-        super().__init__(key, value, allowed)
+    def __init__(self, key: str, value: object, allowed: str, help: Iterable[str] = ()) -> None:
+        super().__init__(key, value, allowed, help=help)
         self.key, self.value, self.allowed = key, value, allowed
 
     def __str__(self) -> str:
@@ -115,7 +119,7 @@ def key_prefix(group: str) -> Iterator[None]:
         yield
     except BadValue as error:
         key = error.key if "." in error.key else f"{group}.{error.key}"
-        raise BadValue(key, error.value, error.allowed) from error.__cause__
+        raise BadValue(key, error.value, error.allowed, error.help) from error.__cause__
     except MemoryError as error:
         mend = f"lower the numbers under {group}, kernels.D or replicates"
         raise FklError(f"{group}: needs more memory than is available ({error}); {mend}") from error
@@ -183,7 +187,7 @@ ALIKE, NEARLY = 0.7, 0.12
 
 
 def did_you_mean(name: str, names: Iterable[str], where: str = "", start: str = "") -> list[str]:
-    """One line of help: at most three similar names, and where all names are listed.
+    """Lines of help: what fkl calls a word of the field, at most three similar names, and where all names are listed.
 
     Parameters
     ----------
@@ -198,6 +202,8 @@ def did_you_mean(name: str, names: Iterable[str], where: str = "", start: str = 
     --------
     >>> did_you_mean("POFMKL", ["pof_mkl", "coke"], "all methods: fkl list algo")
     ['did you mean pof_mkl? all methods: fkl list algo']
+    >>> did_you_mean("lr", ["seed", "threads"])
+    ['lr in fkl: algo.eta (algo.gamma of fdskl and dsg; a method with a closed form, such as rf_gp, has none)']
     """
     letters = _letters(name)
     shares = {one: SequenceMatcher(None, letters, _letters(one)).ratio() for one in names}
@@ -205,7 +211,7 @@ def did_you_mean(name: str, names: Iterable[str], where: str = "", start: str = 
     near = sorted((one for one, share in shares.items() if share >= least), key=lambda one: -shares[one])[:MOST]
     meant = [f"did you mean {' or '.join(start + one for one in near)}?"] if near else []
     line = " ".join([*meant, where]).strip()
-    return [line] if line else []
+    return [*(text for text, _ in field_words(name)), *([line] if line else [])]
 
 
 def _letters(name: str) -> str:

@@ -11,6 +11,7 @@ from textwrap import fill
 from typing import Any
 
 from fkl.basics.errors import FklError, did_you_mean
+from fkl.basics.field_words import field_words, own_spelling
 from fkl.basics.keys import GIVEN
 from fkl.basics.keys import Key as Declared
 from fkl.cli.docstrings import Class, found_class
@@ -123,11 +124,15 @@ def explained(name: str, width: int, folders: Sequence[Path] = ()) -> str:
     if name in choices.GROUPS:
         told.append(_of_group(name, folders))
     told += [f"{name}: {words}" for part, words in MADE.items() if part in name.split(".")]
-    is_choice = name in NODES or any(name in _choices(group, folders) for group in GROUPS)
+    is_choice = name in NODES or any(_spelled(name, group, folders) for group in GROUPS)
     if not told and not is_choice and "." not in name:
         told = [one for place in PLACES for one in _keys_named(f"{place}.{name}", folders)]
+    start, dot, _ = name.rpartition(".")
+    of_field = field_words(name) if not dot or (start in PLACES and not told) else []
+    told += [text for text, _ in of_field]
     choice = [] if told and not is_choice else [as_text(describe(name, folders), width)]
-    return "\n\n".join([*(_wrapped(one, width) for one in told), *choice])
+    first = [explained(names[0], width, folders) for _, names in of_field if len(told) == len(of_field) and not choice]
+    return "\n\n".join([*(_wrapped(one, width) for one in told), *choice, *first])
 
 
 def _wrapped(text: str, width: int) -> str:
@@ -192,7 +197,7 @@ def describe(name: str, folders: Sequence[Path] = ()) -> Description:
         return of_node(name)
     said, equals, last = name.lstrip("+").replace("logger.", "logger=", 1).partition("=")  # as config.yaml writes it
     wanted = last if equals else said
-    having = [group for group in GROUPS if wanted in _choices(group, folders)]
+    having = [group for group in GROUPS if _spelled(wanted, group, folders)]
     if equals and said not in GROUPS:
         raise FklError(f"{said}: no such group; groups are {', '.join(GROUPS)}")
     if not having or (equals and said not in having):
@@ -201,9 +206,17 @@ def describe(name: str, folders: Sequence[Path] = ()) -> Description:
         names += [] if equals else [*choices.GROUPS, *COLUMNS, *KINDS, *(key.name for key in of_node("settings").keys)]
         raise FklError(f"no {what} is named {wanted}", help=did_you_mean(wanted, names, "all names: fkl list"))
     group = said if equals else having[0]
+    wanted = _spelled(wanted, group, folders)
     made = of_paper(group, wanted) if group in PAPERS else of_choice(group, wanted, folders)
-    also = tuple(f"{other}={wanted}" for other in having if other != group)
+    also = tuple(f"{other}={_spelled(wanted, other, folders)}" for other in having if other != group)
     return Description(**(vars(made) | {"also": also}))
+
+
+def _spelled(name: str, group: str, folders: Sequence[Path]) -> str:
+    """The name of a choice as its file spells it; empty if the group has none with this name."""
+    names = _choices(group, folders)
+    own = own_spelling(name, names)
+    return own if own in names else ""
 
 
 def _choices(group: str, folders: Sequence[Path] = ()) -> list[str]:

@@ -97,11 +97,12 @@ def replay(run: FinishedRun, progress: bool = True) -> Replay:
 
 
 def _differences(then: Path, now: Path) -> Iterator[str]:
-    """Differences between two tables of the same name, from the top, each with its size."""
+    """Differences between two tables of the same name, from the top, each with its size; only columns of the first."""
     name = then.name
     rows = zip_longest(_rows(then), _rows(now))
     before, after = next(rows, (None, None))
-    if not before or before != after:
+    places = [at for at, column in enumerate(after or ()) if column in (before or ())]  # a later fkl may add columns
+    if not before or before != [(after or ())[at] for at in places]:
         apart = sorted({*(before or ())} ^ {*(after or ())})
         yield f"columns of {name} are not the same ({', '.join(apart) or 'another order'})"
         return
@@ -113,9 +114,10 @@ def _differences(then: Path, now: Path) -> Iterator[str]:
             count = "more" if one is None else "fewer"
             yield f"{name} has {count} rows when it is repeated, from row {number} on"
             return
-        if not len(one) == len(other) == len(before):
+        if len(one) != len(before) or len(other) != len(after or ()):
             yield f"row {number} of {name} has {len(one)} cells, {len(other)} when it is repeated"
             return
+        other = [other[at] for at in places]
         where = ", ".join(f"{column} {other[before.index(column)]}" for column in PLACES if column in before)
         for at in columns:
             if one[at] != other[at]:

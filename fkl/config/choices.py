@@ -12,6 +12,7 @@ import yaml
 
 from fkl import conf_folder
 from fkl.basics.errors import FklError, did_you_mean
+from fkl.basics.field_words import own_spelling
 from fkl.config import experiments
 
 LONGEST_FILE = 2**18
@@ -194,6 +195,15 @@ class Choices:
             return False
         return any((folder / path).is_dir() for folder in self.folders) or experiments.is_group(path)
 
+    def spelled(self, group: str, name: str) -> str:
+        """The name of a choice as its file spells it: FedAvg is fedavg, see `own_spelling`."""
+        return name if self._file(f"{group}/{name}") else own_spelling(name, self.names(group))
+
+    def _file(self, path: str) -> Path | None:
+        """The file of a choice; None if there is none."""
+        files = [folder / f"{path}.yaml" for folder in self.folders] if _is_path(path) else []
+        return next((file for file in files if file.is_file()), None)
+
     def read(self, path: str) -> Choice:
         """Read a choice.
 
@@ -202,11 +212,11 @@ class Choices:
         fkl.basics.errors.FklError
             If no choice has this name, or its file is not a configuration.
         """
-        own, *others = [folder / f"{path}.yaml" for folder in self.folders] if _is_path(path) else [Path()]
-        if not own.is_file() and (node := experiments.choice(path)) is not None:
+        found = self._file(path)
+        is_fkl_s = found is not None and found.is_relative_to(self.folders[0])
+        if not is_fkl_s and (node := experiments.choice(path)) is not None:
             config = dict(node)
             return Choice(path, "_global_", config.pop("defaults", []), config, is_paper_s=True)
-        found = next((file for file in (own, *others) if file.is_file()), None)
         if found is None:
             raise not_known(path, self.names(path.rpartition("/")[0]))
         text = read_text(found)

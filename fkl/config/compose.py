@@ -307,6 +307,8 @@ class _ChosenFiles:
             return False
         if word.sign == "++":
             raise FklError(f"{word.text}: write GROUP=NAME to make a choice, or +GROUP=NAME to add one")
+        if isinstance(value, str):
+            value = self.choices.spelled(group, value)
         if word.sign == "~":
             self.left_out[group] = _Chosen(value, word.text)
             return True
@@ -372,7 +374,7 @@ class _ChosenFiles:
                 out = self.left_out.get(group)
                 nothing = value is None or (out is not None and out.value in (None, value))
                 names = [] if nothing else value if isinstance(value, list) else [value]
-                paths = [f"{group}/{name}" for name in names]
+                paths = [f"{group}/{self.choices.spelled(group, name)}" for name in names]
             parts += [self.expanded(one, entry.package, above=(*above, path)) for one in reversed(paths)]
         return [part for some in reversed(parts) for part in some]
 

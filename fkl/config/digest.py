@@ -77,6 +77,7 @@ SHOWS_OR_STARTS = (
     "study",
     "sweeps",
     "basics/errors.py",
+    "basics/field_words.py",
 )
 """Packages and files of fkl that have no influence on a run's numbers."""
 SUFFIXES = (".py", *EXTENSION_SUFFIXES)

@@ -25,7 +25,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fkl import __version__
 from fkl.basics.environment import variable
-from fkl.basics.errors import BadValue, FklError, key_prefix, own_lines, require, with_own_line
+from fkl.basics.errors import BadValue, FklError, did_you_mean, key_prefix, own_lines, require, with_own_line
 from fkl.config import digest as source
 from fkl.config.choices import CONDITIONS
 from fkl.config.digest import decisive
@@ -394,7 +394,9 @@ def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...
     for key in values:
         if key not in keys:
             known = ", ".join(sorted([*keys, *also]))
-            raise FklError(f"{group + '.' if group else ''}{key}: no such key; keys are {known or 'none'}")
+            start = f"{group}." if group else ""
+            near = did_you_mean(str(key), keys, start=start)
+            raise FklError(f"{start}{key}: no such key; keys are {known or 'none'}", help=near)
     plain = {}
     for key, one in keys.items():
         default = one.default if one.default_factory is MISSING else one.default_factory()

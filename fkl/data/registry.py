@@ -11,6 +11,7 @@ import yaml
 
 from fkl import conf_folder
 from fkl.basics.errors import FklError, did_you_mean, in_one_line
+from fkl.basics.field_words import own_spelling
 
 if TYPE_CHECKING:
     import numpy as np
@@ -89,6 +90,7 @@ def node(name: str) -> dict[str, Any]:
         If no data set has this name.
     """
     known = names()
+    name = own_spelling(name, known)
     if name not in known:
         raise FklError(f"{in_one_line(name)}: no such data set", help=did_you_mean(name, known, "all: fkl data list"))
     return {key: deepcopy(value) for key, value in _yaml_content(name).items() if key != "defaults"}

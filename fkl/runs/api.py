@@ -91,7 +91,7 @@ class Result(FinishedRun):
 
         if column is None:
             column = main_metric(self.rounds.columns)
-        require_metric(column, self.rounds.columns)
+        require_metric(column, sorted(self.rounds.columns))
         with styled(dark=dark):
             figure, (axes,) = canvas(1)
             by_round = self.rounds.groupby("round")

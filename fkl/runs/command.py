@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fkl.basics.arrays import Array
-from fkl.basics.errors import FklError, library_error, own_lines, plural, require
+from fkl.basics.errors import FklError, library_error, own_lines, plural
 from fkl.basics.files import CannotWriteError
 from fkl.config.loading import OWN_TABLE, Run, load
 from fkl.data.baselines import CONSTANTS, means, not_beaten
 from fkl.engines.base import DivergedError
-from fkl.runs.metrics import MAIN, main_metric
+from fkl.runs.metrics import ACCURACIES, MAIN, main_metric, require_metric
 from fkl.screen.units import bytes_of, number, percent_apart, seconds, with_spread
 
 SHORT = {
@@ -143,7 +143,7 @@ def objective(run: Run) -> float | None:
     from fkl.runs.folder import read_summary
 
     summary = read_summary(run.folder)
-    require(name in summary, "objective", name, f"one of {', '.join([*summary][1:])}")
+    require_metric(name, summary, "objective")
     return means(summary)[name]
 
 
@@ -253,7 +253,8 @@ def blocks(
     spread = {name: float(values.std(ddof=1)) if len({*values}) > 1 else 0.0 for name, values in known.items()}
     main = [f"{name} {with_spread(mean[name], spread[name])}{' (sd)' * (spread[name] > 0)}" for name in errors]
     other_mean = bool(mark == NOT_BELOW and mean.get("r2", 0) > 0)
-    line("error", [*main[:1], *value("r2", "R²", "against the overall mean" * other_mean), *main[1:]])
+    right = [entry for name in errors[:1] if name in ACCURACIES for entry in value(ACCURACIES[name], ACCURACIES[name])]
+    line("error", [*main[:1], *right, *value("r2", "R²", "against the overall mean" * other_mean), *main[1:]])
     line("", [f"{SHORT[name]} {number(mean[name])}" for name in baselines])
     fairness = [name.removesuffix("_gini") for name in summary if name.endswith("_gini")]
     line("clients", [

@@ -1,13 +1,16 @@
 """The column of a summary by which a run is judged, and whether larger is better."""
 
 from collections.abc import Iterable
+from typing import Any
 
-from fkl.basics.errors import FklError, require
+from fkl.basics.errors import BadValue, FklError, did_you_mean
 
 MAIN = ("mse", "error", "pinball", "test_mse", "test_error", "train_mse", "train_error")
 """Errors of fkl's own tasks; a run's main metric is the first that it has."""
 NOT_ERRORS = ("replicate", "round", "runtime_s", "runtime_per_client_s", "communication_s")
-LARGER_IS_BETTER = ("r2",)
+ACCURACIES = {"error": "accuracy", "test_error": "test_accuracy", "train_error": "train_accuracy"}
+"""Column with the share of right classes, for each column with the share of wrong ones."""
+LARGER_IS_BETTER = ("r2", *ACCURACIES.values())
 WORDS = {
     "mse": "mean squared error so far\n(of the scaled target)",
     "error": "share of mistakes so far",
@@ -40,8 +43,19 @@ def main_metric(columns: Iterable[object]) -> str:
     return found[0]
 
 
-def require_metric(name: str, columns: Iterable[str]) -> str:
-    """Refuse a metric that is not in any run."""
-    known = sorted({*columns} - {"replicate"})
-    require(name in known, "metric", name, f"one of {', '.join(known)}")
+def with_accuracies(columns: dict[str, Any]) -> dict[str, Any]:
+    """Columns, with 1 - error behind each error of classes."""
+    found = {}
+    for name, values in columns.items():
+        found[name] = values
+        if name in ACCURACIES:
+            found[ACCURACIES[name]] = 1 - values
+    return found
+
+
+def require_metric(name: str, columns: Iterable[str], key: str = "metric") -> str:
+    """Refuse a metric, the value of this key, that is not in any run."""
+    known = [one for one in columns if one != "replicate"]
+    if name not in known:
+        raise BadValue(key, name, f"one of {', '.join(known)}", did_you_mean(name, known))
     return name

@@ -36,6 +36,7 @@ from fkl.runs.folder import (
     write_failed,
 )
 from fkl.runs.loggers import Loggers
+from fkl.runs.metrics import require_metric
 from fkl.runs.prepare import prepare, to_play_again
 from fkl.runs.tables import LOSSES, Curves, Tables, summary_columns
 from fkl.screen.messages import say, warning
@@ -90,7 +91,7 @@ def play(run: Run, engine: Engine, progress: bool = True) -> None:
     if wanted is not None:
         with key_prefix("algo"):
             columns = summary_columns(experiment)[1:]
-        require(wanted in columns, "objective", wanted, f"one of {', '.join(columns)}")
+        require_metric(wanted, columns, "objective")
     engine.announce()
     threads = settings.threads or experiment.engine.threads
     rounds = settings.replicates * experiment.problem.rounds

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from fkl.basics.environment import variable
-from fkl.basics.errors import BadValue, FklError, require
+from fkl.basics.errors import BadValue, FklError, did_you_mean, require
 from fkl.basics.random_streams import Role, shared_generator
 from fkl.conditions import wrap
 from fkl.config.loading import Run, engine, load
@@ -155,7 +155,8 @@ class Stopping(Numba):
         means = {name: values for name, values in means.items() if name not in TIMING_COLUMNS}
         column, sign, number = STOP_WHEN.fullmatch(self._when).groups()  # type: ignore[union-attr]
         if column not in means:
-            raise FklError(f"stop_when={self._when}: must be of a column of rounds.csv: {', '.join(means)}")
+            there = f"must be of a column of rounds.csv: {', '.join(means)}"
+            raise FklError(f"stop_when={self._when}: {there}", help=did_you_mean(column, means))
         mean, bound = float(means[column][-1]), float(number)
         return mean < bound if sign == "<" else mean > bound
 

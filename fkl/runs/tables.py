@@ -16,6 +16,7 @@ from fkl.basics.memory import blocks
 from fkl.contract.world import Wrapped
 from fkl.engines.base import DivergedError, Experiment
 from fkl.engines.rounds import Chunk, Learned, simulate, with_features
+from fkl.runs.metrics import with_accuracies
 from fkl.tasks.task import Columns, RowLosses, Values
 from fkl.wire import UNITS, Ledger
 
@@ -263,8 +264,8 @@ def _tables_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> dict[
     told = experiment.task.columns(chunk.judge, elapsed, beside)
     sent = _traffic(chunk.ledger)
     by_round = told.rounds | _columns_of_conditions(experiment, R) | dict(chunk.by_round) | sent.rounds
-    by_client = told.clients | sent.clients
-    by_round = {name: values[:T] for name, values in by_round.items()}
+    by_client = with_accuracies(told.clients) | sent.clients
+    by_round = with_accuracies({name: values[:T] for name, values in by_round.items()})
 
     rounds = {"replicate": np.repeat(replicates, T), "round": np.tile(np.arange(1, T + 1), R)}
     rounds |= {name: values.T.ravel() for name, values in by_round.items()}
@@ -302,7 +303,7 @@ def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) 
     """
     columns = experiment.task.by_round(chunk.judge, chunk.seconds_per_replicate(), beside)
     columns |= _columns_of_conditions(experiment, chunk.ledger.shape[0]) | _traffic(chunk.ledger).rounds
-    return {name: values[:done].mean(axis=1) for name, values in columns.items()}
+    return {name: values[:done].mean(axis=1) for name, values in with_accuracies(columns).items()}
 
 
 def _columns_of_conditions(experiment: Experiment, replicates: int) -> Values:

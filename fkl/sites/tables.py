@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import plural
 from fkl.basics.files import write_text
+from fkl.runs.metrics import with_accuracies
 
 Integers = NDArray[np.int64]
 COLUMNS = ("round", "sites", "uplink_bytes", "downlink_bytes", "sent_by_flower", "heard_by_flower", "seconds")
@@ -46,7 +47,7 @@ class Errors:
         """Columns as in a simulation's summary, by name; `unit` is the size of 1 in the target's units."""
         n = max(self.rows, 1)
         if not error.endswith("mse"):
-            return {error: self.error / n, baseline: self.baseline / n}
+            return with_accuracies({error: self.error / n}) | {baseline: self.baseline / n}
         mse, variance = self.error / n, self.target_squared / n - (self.target / n) ** 2
         r2 = 1 - mse / variance if variance > 0 else np.nan
         return {error: mse, "rmse_in_units": unit * mse**0.5, "r2": r2, baseline: self.baseline / n}
@@ -162,13 +163,13 @@ class Book:
         if not last or not np.isfinite(Errors.total(last).error):
             return
         for who, one in (("all sites", Errors.total(last)), *((f"site {k}", last[k]) for k in sorted(last))):
-            error, *units, baseline = one.columns(*names, unit).values()
+            told = one.columns(*names, unit)
+            error, baseline = (told[name] for name in names)
             words = f"{names[0]} {error:.4g} ({names[1]} {baseline:.4g})"
-            if units:
-                in_units, r2 = units
+            if "r2" in told:
                 words = (
-                    f"error {in_units:.4g} in the target's units (predicting the mean: {unit * baseline**0.5:.4g}), "
-                    f"R2 {r2:.3f}, {names[0]} {error:.4g}"
+                    f"error {told['rmse_in_units']:.4g} in the target's units "
+                    f"(predicting the mean: {unit * baseline**0.5:.4g}), R2 {told['r2']:.3f}, {names[0]} {error:.4g}"
                 )
             yield f"{who}: {words}, {plural(one.rows, 'prediction')}"
 

@@ -11,7 +11,7 @@ from typing import Any
 from hydra.utils import get_class
 
 from fkl.basics.errors import BadValue, FklError, did_you_mean, require
-from fkl.config.choices import GROUPS, read_mapping, read_text, tuned_keys
+from fkl.config.choices import GROUPS, Choices, read_mapping, read_text, tuned_keys
 from fkl.config.compose import compose, keys_of, quoted, read_words
 from fkl.config.loading import Run, load
 from fkl.config.settings import Settings
@@ -311,7 +311,7 @@ def _parts(entries: list[Any], group: str, folders: Sequence[Path]) -> tuple[Par
     A short name is that of the choice, with other keys in parentheses; data sets show only keys that distinguish them.
     """
     entries = [{group: entry} if isinstance(entry, str) else entry for entry in entries]
-    parts = [_part(entry, group) for entry in entries]
+    parts = [_part(entry, group, folders) for entry in entries]
     if group == "algo":
         names = [str(getattr(class_of(part, folders), "label", part.name)) for part in parts]
     else:
@@ -341,7 +341,7 @@ def _with(name: str, word: str) -> str:
     return f"{name[:-1]} {word})" if name.endswith(")") else f"{name} ({word})"
 
 
-def _part(entry: Any, group: str) -> Part:
+def _part(entry: Any, group: str, folders: Sequence[Path]) -> Part:
     """A method or data set from the name of its choice, or from its keys.
 
     Keys that are neither a setting nor a group belong to the method or data set.
@@ -349,16 +349,18 @@ def _part(entry: Any, group: str) -> Part:
     if not isinstance(entry, dict) or group not in entry:
         kind = {"algo": "methods", "dataset": "datasets"}[group]
         raise BadValue(kind, entry, f"a name, or keys such as {{{group}: NAME, KEY: VALUE}}")
-    words = []
+    words, choices = [], Choices(*folders)
     for key, value in entry.items():
         name = str(key)
         if name == "name":
             continue
         if "." not in name and name not in GROUPS and name not in SETTINGS:
             name = f"{group}.{name}"
+        if name in GROUPS and isinstance(value, str):
+            value = choices.spelled(name, value)
         words.append(f"{name}={_as_word(value)}")
     choices_first = sorted(words, key=lambda word: "." in word.partition("=")[0])
-    return Part(str(entry[group]), tuple(choices_first))
+    return Part(choices.spelled(group, str(entry[group])), tuple(choices_first))
 
 
 def _as_word(value: object) -> str:

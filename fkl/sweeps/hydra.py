@@ -27,6 +27,7 @@ from fkl.basics.errors import BadValue, FklError, require
 from fkl.config.choices import Choices, no_such_key, not_known
 from fkl.config.compose import compose, parsed, quoted, read_words, sweep_of
 from fkl.config.loading import resolved
+from fkl.runs.metrics import LARGER_IS_BETTER
 from fkl.sweeps import optuna
 from fkl.sweeps.count import count_jobs, first_job
 from fkl.sweeps.job import listed, run_job
@@ -119,7 +120,10 @@ def sweep(
     first = first_job(overrides, folders)
     if sweeper._target_ == optuna.TARGET:
         allowed = "a column of summary.csv, which the search minimises"
-        require(first["objective"] is not None, "objective", None, allowed)
+        objective = first["objective"]
+        require(objective is not None, "objective", None, allowed)
+        upwards = sweeper.direction == "maximize" or objective not in LARGER_IS_BETTER
+        require(upwards, "objective", objective, f"{allowed}, or give hydra.sweeper.direction=maximize")
     try:
         with open_dict(config):
             config.paths = resolved(first)["paths"]

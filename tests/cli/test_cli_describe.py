@@ -110,7 +110,7 @@ def test_what_it_brings_is_what_hydra_composes(group: str, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("pofmkl", "no choice, key, column or kind of message is named pofmkl\n"),
+        ("pofmkll", "no choice, key, column or kind of message is named pofmkll\n"),
         ("algo=naval", "no choice of algo is named naval"),
         ("x=naval", "x: no such group; groups are algo"),
         ("../algo/coke", "kind of message is named ../algo/coke"),

@@ -158,7 +158,7 @@ def test_a_published_variant_is_its_method_with_other_values() -> None:
 
 SLIPS = {
     "algo=pof_mlk": ("algo=pof_mlk: no such choice", "did you mean pof_mkl? all of them: fkl list algo"),
-    "seed=1 dataset=DIABETES": ("dataset=DIABETES: no such choice", "did you mean diabetes? all of them: "),
+    "seed=1 dataset=DIABETESS": ("dataset=DIABETESS: no such choice", "did you mean diabetes? all of them: "),
     "+experiment=nope": ("experiment=nope: no such choice", "choices: coke/..., "),
     "+experiment=pof_mkl/tabel1": ("experiment=pof_mkl/tabel1: no such choice", "did you mean pof_mkl/table1"),
     "algo.nope=1": ("algo.nope: no such key", "keys there: M, "),

@@ -125,8 +125,8 @@ def test_a_mistaken_sweep_leaves_every_folder_as_it_was(fkl, tmp_path):
         (tmp_path / "mine" / name).write_text("mine")
     before = files_of(tmp_path)
     for sweep in ("outputs/runs", "mine", "new/deep"):
-        answer = fkl("run", "-m", "dataset=diabetes", "algo=pof_mkl,vmkofl", f"hydra.sweep.dir={sweep}")
-        assert answer.code == 2 and "vmkofl: no such choice" in answer.err
+        answer = fkl("run", "-m", "dataset=diabetes", "algo=pof_mkl,vmkofll", f"hydra.sweep.dir={sweep}")
+        assert answer.code == 2 and "vmkofll: no such choice" in answer.err
         assert files_of(tmp_path) == before
         assert not (tmp_path / "new").exists()
 

@@ -276,7 +276,7 @@ def compare_runs(found: Collected, metric: str | None = None, by: Sequence[str] 
     if metric is None:
         named = [main_metric(run.summary) for run in runs]
         metric = max(dict.fromkeys(named), key=named.count)
-    require_metric(metric, {str(name) for run in runs for name in run.summary})
+    require_metric(metric, sorted({str(name) for run in runs for name in run.summary}))
     having = [run for run in runs if metric in run.summary and run.summary[metric].notna().all()]
     if not having:
         raise FklError(f"metric={metric}: no run has a value of this metric in every replicate")
