@@ -4,7 +4,6 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from fkl.basics.errors import in_one_line, plural
@@ -81,13 +80,14 @@ def _of_features(table: Table) -> tuple[Sheet | None, list[str]]:
     """A table with one row per feature, in the file's units, and lines about features without a row."""
     if not isinstance(table.x, np.ndarray):
         return None, [f"features are stored sparse: {table.x.nnz} of {table.x.shape[0] * table.x.shape[1]} cells"]
-    x = table.x * table.scale.x_unit + table.scale.x_low
-    frame = pd.DataFrame({"feature": table.feature_names, "mean": x.mean(axis=0), "sd": x.std(axis=0)})
-    frame = frame.assign(min=x.min(axis=0), max=x.max(axis=0))
-    more = len(frame) - ROWS_SHOWN
-    rows = [[name, *(f"{value:.5g}" for value in row)] for name, *row in frame.head(ROWS_SHOWN).to_numpy().tolist()]
-    told = [f"... and {plural(more, 'feature')} more"] if more > 0 else []
-    return Sheet.from_rows([*frame], rows, range(1, 5)), told
+    unit, low = (np.broadcast_to(part, table.x.shape[1:]) for part in (table.scale.x_unit, table.scale.x_low))
+    rows = []
+    for j, name in enumerate(table.feature_names[:ROWS_SHOWN]):
+        x = table.x[:, j] * unit[j] + low[j]
+        rows.append([name, *(f"{value:.5g}" for value in (x.mean(), x.std(), x.min(), x.max()))])
+    more = len(table.feature_names) - ROWS_SHOWN
+    told = [f"... and {more} more features"] if more > 0 else []
+    return Sheet.from_rows(["feature", "mean", "sd", "min", "max"], rows, range(1, 5)), told
 
 
 def _of_partition(run: Run, given: Problem) -> list[str]:

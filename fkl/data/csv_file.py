@@ -64,7 +64,7 @@ def read(path: str, raw: bytes, reading: Reading) -> Columns:
     FklError
         The message names the file, and the line if there is one.
     """
-    words = own_file.text(path, own_file.unpacked(path, raw), reading.encoding, "dataset.encoding")
+    words = own_file.text(path, own_file.unpacked(path, raw), reading.encoding, reading.as_typed)
     if "\r" in words:
         words = words.replace("\r\n", "\n").replace("\r", "\n")
     if reading.skip:
@@ -159,7 +159,7 @@ def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading)
     if table is None:
         where = f"line {head[width != len(first)][0]}"
         table = _cells_by_record(
-            path, chain(head[header:], records), sign, width, where, partial(_skip_hint, words, line)
+            path, chain(head[header:], records), sign, width, where, partial(_skip_hint, words, line, reading)
         )
     columns = table.columns(reading)
     if one_short and not any(columns[-1].cells):  # all lines except the header end with a delimiter
@@ -306,7 +306,7 @@ def _cells_by_record(
     return _Table(body, CELL_END, ROW_END, ends, width, lines)
 
 
-def _skip_hint(words: str, line: int) -> str:
+def _skip_hint(words: str, line: int, reading: Reading) -> str:
     """Advice if a later line than this begins the rows that have the same number of cells, down to the last ones."""
     longest, begins = 0, (0, 0, "")
     for sign in DELIMITERS.values():
@@ -316,10 +316,8 @@ def _skip_hint(words: str, line: int) -> str:
             if len(alike) > longest and len(alike) < len(widths):
                 longest, begins = len(alike), (*alike[-1], _word_for(sign))
     number, width, word = begins
-    means = (
-        f"; dataset.skip={number - 1} if the table begins at line {number}, which has {width} (between cells: {word})"
-    )
-    return means if longest >= LEAST_ROWS else ""
+    begins_there = f"if the table begins at line {number}, which has {width} (between cells: {word})"
+    return f"; {reading.as_typed(skip=number - 1)} {begins_there}" if longest >= LEAST_ROWS else ""
 
 
 def _cells_at_once(words: str, line: int, sign: str, width: int, header: bool) -> _Table | None:
@@ -357,7 +355,7 @@ def _refuse_data(where: str, names: Sequence[str], reading: Reading) -> None:
     in_order = ((whole or fractions) and (steps > 0).all()) or (whole and (steps < 0).all())
     if not in_order or "?" in names:
         shown = ", ".join(map(short, names[:NAMES_SHOWN])) + ", ..." * (len(names) > NAMES_SHOWN)
-        keys = "dataset.header=false, or dataset.header=true if these are names"
+        keys = f"{reading.as_typed(header='false')}, or {reading.as_typed(header='true')} if these are names"
         raise FklError(f"{where} looks like data ({shown}): {keys}")
 
 

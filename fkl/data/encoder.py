@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
@@ -55,6 +55,8 @@ class Reading:
         Cells that count as missing, in addition to empty ones; None for `HOLES` in text.
     skip : int
         Lines above the header that are no part of the table.
+    of_file : str
+        Name of the file whose keys these are in ``dataset.files``; empty for keys of all files. Messages need it.
     """
 
     delimiter: str | None = None
@@ -64,6 +66,7 @@ class Reading:
     encoding: str | None = None
     hole: Sequence[Any] | None = None
     skip: int = 0
+    of_file: str = ""
 
     def __post_init__(self) -> None:
         allowed = f"one of {', '.join(DELIMITERS)}, a single character that no number contains, or null to detect it"
@@ -87,7 +90,14 @@ class Reading:
 
     def as_plain(self) -> dict[str, Any]:
         """Keys that are not their default, for JSON."""
-        return {key: value for key, value in asdict(self).items() if value != getattr(Reading, key)}
+        return {key: getattr(self, key) for key in READING_KEYS if getattr(self, key) != getattr(Reading, key)}
+
+    def as_typed(self, **values: object) -> str:
+        """Keys with these values as a command line has them: those of one file are in ``dataset.files``."""
+        if self.of_file:
+            keys = ",".join(f"{key}:{value}" for key, value in values.items())
+            return f"dataset.files={{{in_brackets(self.of_file)}:{{{keys}}}}}"
+        return " ".join(f"dataset.{key}={value}" for key, value in values.items())
 
     @classmethod
     def of_plain(cls, told: Mapping[str, Any]) -> Self:
@@ -124,11 +134,8 @@ class Reading:
             cell = cell.replace(".", "_").replace(",", ".")  # numbers have no points here
         return _float(cell)
 
-    def hint(self, cell: str, file: str = "") -> str:
-        """Advice on a cell that is no number: keys with which it would be one, or how to write it; empty for a word.
-
-        `file` is the file whose keys they are, if there are several.
-        """
+    def hint(self, cell: str) -> str:
+        """Advice on a cell that is no number: keys with which it would be one, or how to write it; empty for a word."""
         read: dict[float, str] = {}
         for decimal in (self.decimal, *DECIMALS):
             for thousands in (self.thousands, None, *THOUSANDS):
@@ -136,10 +143,9 @@ class Reading:
                     number = (other := replace(self, decimal=decimal, thousands=thousands)).number(cell)
                     changed = [key for key in ("decimal", "thousands") if getattr(other, key) != getattr(self, key)]
                     if number is not None and math.isfinite(number) and changed:
-                        values = {key: getattr(other, key) or "null" for key in changed}
-                        keys = " ".join(f"dataset.{key}={value}" for key, value in values.items())
-                        of_file = ",".join(f"{key}:{value}" for key, value in values.items())
-                        read.setdefault(number, f"dataset.files={{{file}:{{{of_file}}}}}" if file else keys)
+                        read.setdefault(
+                            number, self.as_typed(**{key: getattr(other, key) or "null" for key in changed})
+                        )
         if read:
             return ", ".join(f"{keys} reads it as {number:.12g}" for number, keys in read.items())
         inside = number_inside(cell)
@@ -157,6 +163,16 @@ class Reading:
     def _groups(self) -> re.Pattern[str]:
         sign, decimal = THOUSANDS[str(self.thousands)], re.escape(DECIMALS[self.decimal])
         return re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:{sign}\d{{3}})+(?:{decimal}\d*)?")
+
+
+READING_KEYS = tuple(one.name for one in fields(Reading) if one.name != "of_file")
+"""Keys of a data set that are those of a `Reading`."""
+
+
+def in_brackets(name: str) -> str:
+    """A name or cell as a word in a list on a command line."""
+    tidy = shortened(name, NAME_SHOWN)
+    return tidy if re.fullmatch(r"[\w./-]+", name) else json.dumps(tidy, ensure_ascii=False)
 
 
 def _float(cell: str) -> float | None:
@@ -286,8 +302,8 @@ class Encoder:
         fkl.basics.errors.FklError
             If a column is missing, or a cell is neither a finite number nor a known word.
         """
-        parts = []
-        for column, values in self._values(frame).items():
+        found = self._values(frame)
+        for column, values in found.items():
             words = self.words.get(column, ())
             bad = ~np.isfinite(values)
             if bad.any():
@@ -297,15 +313,20 @@ class Encoder:
                 allowed = f"one of {', '.join(words[:WORDS_SHOWN])}{more}" if words else written
                 cell = "an empty cell" if frame[column].isna().iloc[row] else in_one_line(frame[column].iloc[row])
                 raise FklError(f"row {row + 1}, column {in_one_line(column)}: {cell} must be {allowed}")
-            parts.append(self.features(column, values))
-        return np.concatenate(parts, axis=1)
+        return self.features(found)
 
-    def features(self, column: str, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Features (n, 1), or (n, words), of a column's numbers or codes (n,)."""
-        several = column in self.words and self.one_hot
-        return (
-            (values[:, None] == np.arange(len(self.words[column]))).astype(np.float64) if several else values[:, None]
-        )
+    def features(self, found: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Features (n, d) of the numbers or codes (n,) of all columns."""
+        rows = len(next(iter(found.values()), ()))
+        x, begin = np.empty((rows, len(self.feature_names))), 0
+        for column, values in found.items():
+            words = self.words.get(column, ()) if self.one_hot else ()
+            end = begin + (len(words) or 1)
+            # Many words in many rows would fill the memory twice, if each column's features were an array of their own.
+            for j in range(begin, end):
+                x[:, j] = values == j - begin if words else values
+            begin = end
+        return x
 
     def passed_over(self, frame: "DataFrame") -> str:
         """A warning with the number of rows whose words no training row had; empty if no row has one."""
@@ -414,7 +435,7 @@ class Cells:
         if not self.encoder.words and not self.means:
             return self.encoder, self.values
         in_file = np.flatnonzero(rows)[np.argsort(self.number[rows])]
-        words, fill, parts = dict(self.encoder.words), dict(self.encoder.fill), []
+        words, fill, values_of = dict(self.encoder.words), dict(self.encoder.fill), {}
         new_words = tuple(column for column in words if self.encoder.one_hot and column not in self.listed)
         encoder = replace(self.encoder, words=words, fill=fill, new_words=new_words)
         for column, values in zip(encoder.columns, self.values.T, strict=True):
@@ -439,5 +460,5 @@ class Cells:
                     raise FklError(f"{place}: no training row has a value, so there is no mean")
                 fill[column] = float(known.mean())
                 values = np.where(np.isnan(values), fill[column], values)
-            parts.append(encoder.features(column, values))
-        return encoder, np.concatenate(parts, axis=1)
+            values_of[column] = values
+        return encoder, encoder.features(values_of)

@@ -6,6 +6,7 @@ import io
 import os
 import re
 import zipfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -168,7 +169,7 @@ def _only_table(path: str, archive: zipfile.ZipFile) -> str:
     return found[0]
 
 
-def text(path: str, raw: bytes, encoding: str | None = None, key: str = "") -> str:
+def text(path: str, raw: bytes, encoding: str | None = None, as_typed: Callable[..., str] | None = None) -> str:
     """Decode a file's content.
 
     Parameters
@@ -177,8 +178,8 @@ def text(path: str, raw: bytes, encoding: str | None = None, key: str = "") -> s
     raw : bytes
     encoding : str or None
         None for UTF-8, and for UTF-16 or UTF-32 with its byte order mark.
-    key : str
-        The key that sets the encoding, if there is one.
+    as_typed : callable, optional
+        How a command line sets the key ``encoding``, if there is one, for messages.
 
     Raises
     ------
@@ -192,14 +193,15 @@ def text(path: str, raw: bytes, encoding: str | None = None, key: str = "") -> s
         at = getattr(error, "start", 0)
         line = raw.count(b"\n", 0, at) + 1
         wrong = f"byte 0x{raw[at]:02x} is not text in {encoding or marked.removesuffix('-sig').upper()}"
-        others = f"another {key}" if wrong[-5:] != "UTF-8" else f"{key}=latin-1, cp1252, ..."
-        raise FklError(f"{path}, line {line}: {wrong}{f'; {others} may read it' * bool(key)}") from None
+        use = f"; {as_typed(encoding='latin-1')}, or cp1252, ... may read it" if as_typed else ""
+        raise FklError(f"{path}, line {line}: {wrong}{use}") from None
     words = words.removeprefix("\ufeff").removesuffix("\x1a")  # DOS ends a text with Ctrl-Z
     if words.isascii() and not words.encode().translate(None, TEXT):
         return words  # in a long text, the search would take as long as reading it
     if found := NO_TEXT.search(words):
         line = words.count("\n", 0, found.start()) + 1
-        use = f"; {key}=utf-16-{'be' if words[0] == found[0] else 'le'} may read it" * (found[0] == "\0" and bool(key))
+        wide = f"utf-16-{'be' if words[0] == found[0] else 'le'}"
+        use = f"; {as_typed(encoding=wide)} may read it" if found[0] == "\0" and as_typed else ""
         raise FklError(f"{path}, line {line}: the control character U+{ord(found[0]):04X} is not text{use}")
     return words
 

@@ -1,12 +1,11 @@
 """A user's table: CSV, Parquet, Feather, npz or an Excel workbook."""
 
 import hashlib
-import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from glob import glob
@@ -28,12 +27,14 @@ from fkl.data.encoder import (
     EPOCH,
     EXACT,
     OTHER,
+    READING_KEYS,
     THOUSANDS,
     WORDS_SHOWN,
     Cells,
     Encoder,
     Reading,
     days,
+    in_brackets,
     word_of,
 )
 from fkl.data.libsvm import LABEL
@@ -177,12 +178,12 @@ class TableFile(Keys):
         fits = bool(several) and all(isinstance(one, str | int) for one in several)
         self.require(fits, "time")
         self.require(self.site is None or self.site != self.target, "site")
-        require(self.target not in self._times, "time", self.time, "a column other than the target, or null")
-        require(self.site not in self._times, "time", self.site, "another column than site, or null")
+        require(self.target not in self.times, "time", self.time, "a column other than the target, or null")
+        require(self.site not in self.times, "time", self.site, "another column than site, or null")
         written = "a format of days or months in Python's codes, for example %d.%m.%Y or %Y-%m-%d %H:%M, or null"
         formats = self.date_format if isinstance(self.date_format, dict) else {"": self.date_format}
         for name, one in formats.items():
-            place, part = f"date_format{name and '.'}{name}", name in self._times and len(self._times) > 1
+            place, part = f"date_format{name and '.'}{name}", name in self.times and len(self.times) > 1
             fits = one is None or (isinstance(one, str) and (part or _is_format(one)))
             require(fits, place, one, written)
             require(not name or name not in (self.site, self.target), place, one, "a column other than target or site")
@@ -197,7 +198,7 @@ class TableFile(Keys):
             distinct = is_list and (words is None or len({normalize("NFC", word) for word in words}) == len(words) > 0)
             require(distinct, f"words.{name}", words, "a list of different words, or null")
         for name, keys in (self.files or {}).items():
-            allowed = {field.name for field in fields(Reading)} | {"date_format"}
+            allowed = {*READING_KEYS, "date_format"}
             one = f"keys for this file: {', '.join(sorted(allowed))}"
             require(isinstance(keys, dict) and {*keys} <= allowed, f"files.{name}", keys, one)
             with key_prefix_of_file(name):
@@ -224,8 +225,9 @@ class TableFile(Keys):
 
     def _reading_of(self, path: str) -> Reading:
         """How one file is read."""
-        keys = {field.name: getattr(self, field.name) for field in fields(Reading)}
-        return Reading(**keys | {name: value for name, value in self._keys_of(path).items() if name in keys})
+        keys = {name: getattr(self, name) for name in READING_KEYS}
+        own = {name: value for name, value in self._keys_of(path).items() if name in keys}
+        return Reading(**keys | own, of_file=Path(path).name if path and self.is_pattern else "")
 
     @cached_property
     def fingerprint(self) -> str:
@@ -243,7 +245,7 @@ class TableFile(Keys):
     @cached_property
     def _fingerprints(self) -> dict[str, str]:
         found = {}
-        for one, paths in {"path": self._paths, "test_path": self._test_paths}.items():
+        for one, paths in {"path": self.paths, "test_path": self.test_paths}.items():
             for path in paths:
                 try:
                     found[path] = hashlib.sha256(own_file.read(path)).hexdigest()
@@ -252,7 +254,7 @@ class TableFile(Keys):
         return found
 
     @cached_property
-    def _paths(self) -> list[str]:
+    def paths(self) -> list[str]:
         """The file, or those of a pattern."""
         if not self.is_pattern:
             return [self.path]
@@ -270,7 +272,8 @@ class TableFile(Keys):
         return found
 
     @property
-    def _test_paths(self) -> list[str]:
+    def test_paths(self) -> list[str]:
+        """The file with test rows, if there is one."""
         return [] if self.test_path is None else [self.test_path]
 
     @property
@@ -292,15 +295,15 @@ class TableFile(Keys):
             If the file has any fault. The message names the file, and the line or row and the column if the fault is in
             a cell.
         """
-        paths = [*self._paths, *self._test_paths]
-        parts = [self._read(path, store.tables) for path in paths]
+        paths = [*self.paths, *self.test_paths]
+        parts = [self.read_file(path, store.tables) for path in paths]
         if parts[0].zeros_left_out and self.target != LABEL:
             label = f"{LABEL}, or omitted: {self.path} is in LIBSVM's format"
             require(not self.target, "target", self.target, label)
             return replace(self, target=LABEL).load(store, rng)
         site_of_row = np.repeat(np.arange(len(parts)), [one.rows for one in parts])
         parts = self.with_used_columns(parts)
-        times = np.concatenate([self._times_of_rows(one) for one in parts]) if self._times else None
+        times = np.concatenate([self.times_of_rows(one) for one in parts]) if self.times else None
         dated = [self.with_dates(one) for one in parts]
         file = dated[0][0].followed_by([one for one, _ in dated[1:]])
         dates = {name: written for _, formats in dated for name, written in formats.items()}
@@ -337,10 +340,10 @@ class TableFile(Keys):
                 raise FklError(f"{self.path}, column {short(name)}: cells are missing, and words have no mean; {drop}")
             values[holes] = fill.get(name, np.nan)
             if name in words and not (self.words or {}).get(name) and MANY_ROWS <= len(learned[name]) == len(rows):
-                out = f"dataset.drop=[{_in_brackets(name)}] leaves ids out"
+                out = f"dataset.drop=[{in_brackets(name)}] leaves ids out"
                 note(f"{self.path}, column {short(name)}: each row has its own word, so nothing can be learned; {out}")
             elif name not in words and self.holds_rounded_ids(column):
-                out = f"{ROUNDED}; dataset.drop=[{_in_brackets(name)}] leaves ids out"
+                out = f"{ROUNDED}; dataset.drop=[{in_brackets(name)}] leaves ids out"
                 note(f"{self.path}, column {short(name)}: {out}")
             if name in words and self.text == "one_hot":
                 self._require_room_for_words(name, len(rows), learned)
@@ -376,7 +379,7 @@ class TableFile(Keys):
         FklError
             If a key names a column that no file has, or a column that is used cannot be read.
         """
-        parts = self._named_like_the_first(parts)
+        parts = self.named_like_the_first(parts)
         there = list(dict.fromkeys(column for one in parts for column in one.by_name))
         for name in self.drop or ():
             require(name in there, "drop", name, f"a column of {self.path}, which has {listed(there)}")
@@ -394,13 +397,13 @@ class TableFile(Keys):
             kept = part.without([*(self.drop or ()), *row_names])
             for name, column in kept.by_name.items():
                 if column.fault:
-                    out = f"dataset.drop=[{_in_brackets(name)}] leaves it out"
+                    out = f"dataset.drop=[{in_brackets(name)}] leaves it out"
                     raise FklError(f"{kept.path}, column {short(name)}: {column.fault}; {out}")
             used.append(kept)
         names = dict.fromkeys(name for one in used for name in one.by_name if name in (self.fill or ()))
         return [one.with_holes(names) for one in used]
 
-    def _named_like_the_first(self, parts: list[Columns]) -> list[Columns]:
+    def named_like_the_first(self, parts: list[Columns]) -> list[Columns]:
         """Files that `files` says to have no header get the names of the first file that has one."""
         without = [self._keys_of(part.path).get("header") is False for part in parts]
         named = next((part for part, none in zip(parts, without, strict=True) if not none), None)
@@ -420,16 +423,16 @@ class TableFile(Keys):
         if row is None or one is None or not isinstance(one.place, Place):
             return ""
         skip = one.place.lines_above(row) + (one.place.unit == "row") * self._reading_of(one.path).skip
-        return f"; {one.place(row)} has it: dataset.skip={skip} if the table begins there"
+        return f"; {one.place(row)} has it: {self._reading_of(one.path).as_typed(skip=skip)} if the table begins there"
 
     @cached_property
     def columns_beside_features(self) -> dict[str, str]:
         """Key of each column that is not a feature."""
-        named: dict[str | None, str] = {**dict.fromkeys(self._times, "time"), self.site: "site", self.target: "target"}
+        named: dict[str | None, str] = {**dict.fromkeys(self.times, "time"), self.site: "site", self.target: "target"}
         return {column: key for column, key in named.items() if column is not None}
 
     @property
-    def _times(self) -> tuple[str, ...]:
+    def times(self) -> tuple[str, ...]:
         """Columns with the time of each row."""
         several = self.time if isinstance(self.time, list) else [self.time]
         return tuple(str(one) for one in several if one is not None)
@@ -440,11 +443,12 @@ class TableFile(Keys):
         found: str | None = formats.get(name) if isinstance(formats, dict) else formats
         return found
 
-    def _read(self, path: str, cache: Path | None) -> Columns:
+    def read_file(self, path: str, cache: Path | None) -> Columns:
+        """All columns of one file, as they are decided from its cells."""
         raw = own_file.read(path)
         if hashlib.sha256(raw).hexdigest() != self._fingerprints[path]:
             raise FklError(f"{path}: has changed since this run began; start it again")
-        least = 1 if self.is_pattern or path in self._test_paths else csv_file.LEAST_ROWS
+        least = 1 if self.is_pattern or path in self.test_paths else csv_file.LEAST_ROWS
         typed, reading = Path(path).suffix.lower() in typed_file.FORMATS, self._reading_of(path)
 
         def parse() -> Columns:
@@ -479,7 +483,7 @@ class TableFile(Keys):
             use += "dataset.text=one_hot makes a feature of each, dataset.date_format reads dates"
             raise FklError(f"{where}; {self._of_ids_or_sites(name, column)}{use}")
         elif self.words and self.text != "drop":
-            null = f"dataset.words={{{_in_brackets(name)}:null}} takes those of the training rows"
+            null = f"dataset.words={{{in_brackets(name)}:null}} takes those of the training rows"
             raise FklError(f"{where}; dataset.words must list its words, {null}, or dataset.drop leave it out")
         return True
 
@@ -487,7 +491,7 @@ class TableFile(Keys):
         """The rows that are used, and facts about the dropped rows."""
         for name, column in columns.items():
             if column.holes.all() and name not in (self.fill or ()):
-                out = f"; dataset.drop=[{_in_brackets(name)}] leaves it out"
+                out = f"; dataset.drop=[{in_brackets(name)}] leaves it out"
                 beside = name in self.columns_beside_features
                 raise FklError(f"{self.path}, column {short(name)}: no row has a value{'' if beside else out}")
         holed = np.any([column.holes for name, column in columns.items() if name not in (self.fill or ())], axis=0)
@@ -495,13 +499,7 @@ class TableFile(Keys):
             row = int(holed.argmax())
             holed_there = ((name, column) for name, column in columns.items() if column.holes[row])
             name, column = next(one for one in holed_there if one[0] not in (self.fill or ()))
-            use = "dataset.missing=drop drops such rows"
-            if name not in self.columns_beside_features:
-                use += ", dataset.missing=mean fills in the mean of the training rows, dataset.fill a value"
-            if column.word(row) and column.text:
-                use += ", dataset.hole=[] makes a word of it"
-            cell = f"{file.place(row)}, column {short(name)}: {column.word(row)!r}"
-            raise FklError(f"{cell} is missing; {use}")
+            raise FklError(self.missing_cell(name, column, row, file))
         needed = {name: column for name, column in columns.items() if name not in (self.fill or ())}
         if self.missing == "mean":
             needed = {name: columns[name] for name in self.columns_beside_features}
@@ -512,13 +510,22 @@ class TableFile(Keys):
         worst = max(count, key=lambda name: count[name])
         return ~holed, Incomplete(int(holed.sum()), len(holed), short(worst), count[worst] == holed.sum())
 
+    def missing_cell(self, name: str, column: Column, row: int, file: Columns) -> str:
+        """Message about a missing cell, with the keys that say what to do with it."""
+        use = "dataset.missing=drop drops such rows"
+        if name not in self.columns_beside_features:
+            use += ", dataset.missing=mean fills in the mean of the training rows, dataset.fill a value"
+        if column.word(row) and column.text:
+            use += ", dataset.hole=[] makes a word of it"
+        return f"{file.place(row)}, column {short(name)}: {column.word(row)!r} is missing; {use}"
+
     def _of_ids_or_sites(self, name: str, column: Column) -> str:
         """Advice for a column of text that may hold ids or sites; empty if it does not seem to."""
         different, given = len(column.words(~column.holes)), int((~column.holes).sum())
         if given >= MANY_ROWS and different >= given:
-            return f"each row has its own word: dataset.drop=[{_in_brackets(name)}] leaves ids out; "
+            return f"each row has its own word: dataset.drop=[{in_brackets(name)}] leaves ids out; "
         if self.site is None and not self.is_pattern and 2 <= different <= given / 2:
-            return f"dataset.site={_in_brackets(name)} makes a client of each of its {different} words; "
+            return f"dataset.site={in_brackets(name)} makes a client of each of its {different} words; "
         return ""
 
     def numbers_of_column(self, name: str, column: Column, file: Columns) -> NDArray[np.float64]:
@@ -537,7 +544,7 @@ class TableFile(Keys):
             if INTEGER.fullmatch(cell) and int(cell) != int(column.numbers[row]):
                 where = f"{file.place(row)}, column {short(name)}"
                 rounded = f"an integer above 2^53, which would be rounded to {int(column.numbers[row])}"
-                out = f"subtract a constant, or dataset.drop=[{_in_brackets(name)}] leaves ids out"
+                out = f"subtract a constant, or dataset.drop=[{in_brackets(name)}] leaves ids out"
                 raise FklError(f"{where}: {short(cell)} is {rounded}; {out}")
         return column.numbers
 
@@ -553,17 +560,17 @@ class TableFile(Keys):
         """Message about a cell that is not a number, with the key that would read it."""
         cell, is_feature = column.word(row), name not in self.columns_beside_features
         place = file.place(row)
-        path = next((path for path in self._paths if place.startswith(f"{path}, ")), "") if self.is_pattern else ""
-        use = self._reading_of(path).hint(cell, _in_brackets(Path(path).name) if path else "")
+        path = next((path for path in self.paths if place.startswith(f"{path}, ")), "") if self.is_pattern else ""
+        use = self._reading_of(path).hint(cell)
         if not use:
             use = self._as_missing(cell)
         if is_feature:
-            use += f", or dataset.words={{{_in_brackets(name)}:null}} takes all its cells as words"
+            use += f", or dataset.words={{{in_brackets(name)}:null}} takes all its cells as words"
         return f"{place}, column {short(name)}: {short(cell)!r} is not a finite number; {use}"
 
     def _as_missing(self, cell: str) -> str:
         """The key with which such a cell counts as missing."""
-        markers = map(_in_brackets, [*(self.reading.hole or ()), cell])
+        markers = map(in_brackets, [*(self.reading.hole or ()), cell])
         return f"dataset.hole=[{','.join(markers)}] counts such cells as missing"
 
     def with_dates(self, file: Columns) -> tuple[Columns, dict[str, str]]:
@@ -592,7 +599,7 @@ class TableFile(Keys):
             if odd is not None and not column.holes[odd]:
                 where = f"{file.place(odd)}, column {short(name)}: {short(column.word(odd))!r}"
                 raise FklError(f"{where} is not a date in dataset.date_format={dates[name]}, as other files have them")
-        in_time = any(file.by_name[name].text for name in self._times)
+        in_time = any(file.by_name[name].text for name in self.times)
         written = f"the format of dates in {self.path}; no column has such dates"
         used = not isinstance(self.date_format, str) or dates or in_time
         require(bool(used), "date_format", self.date_format, written)
@@ -638,18 +645,18 @@ class TableFile(Keys):
 
     def _require_room_for_words(self, name: str, rows: int, learned: dict[str, tuple[str, ...]]) -> None:
         """Raise an error if one feature per word takes more memory than files of this size should."""
-        size = sum(Path(path).stat().st_size for path in [*self._paths, *self._test_paths])
+        size = sum(Path(path).stat().st_size for path in [*self.paths, *self.test_paths])
         needed = PER_FEATURE * rows * sum(map(len, learned.values()))
         if needed > own_file.room(size):
             many = f"{len(learned[name]):,} words in {rows:,} rows make features of {shown_bytes(needed)}"
             mend = "dataset.text=code numbers them, dataset.drop leaves the column out"
             raise FklError(f"{self.path}, column {short(name)}: {many}; {mend}")
 
-    def _times_of_rows(self, file: Columns) -> NDArray[np.float64]:
+    def times_of_rows(self, file: Columns) -> NDArray[np.float64]:
         """The time of each row, for dates in microseconds; NaN where it is missing."""
         from pandas import to_datetime
 
-        names, columns = self._times, [file.by_name[name] for name in self._times]
+        names, columns = self.times, [file.by_name[name] for name in self.times]
         formats, name, column = [self._format_of(name, file.path) for name in names], " and ".join(names), columns[0]
         by_column = isinstance(self._keys_of(file.path).get("date_format", self.date_format), dict)
         if len(names) == 1 and not column.text and not (formats[0] and by_column):
@@ -708,11 +715,6 @@ def _are_dates(column: Column, date_format: str) -> bool:
             for one, date, cell in zip(read, dates, cells, strict=True)
         ]
     return 2 * int(np.isnan(read).sum()) < len(read)
-
-
-def _in_brackets(name: str) -> str:
-    """A name or cell as a word in a list on a command line."""
-    return short(name) if re.fullmatch(r"[\w./-]+", name) else json.dumps(short(name), ensure_ascii=False)
 
 
 def _is_format(date_format: str) -> bool:

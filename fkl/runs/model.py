@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
-from unicodedata import normalize
 
 import numpy as np
 from numpy.typing import NDArray

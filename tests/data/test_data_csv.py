@@ -136,7 +136,7 @@ def test_a_table_from_the_cache_is_the_one_that_was_read(tmp_path, monkeypatch, 
     tables = tmp_path / "cache" / "tables"
 
     def columns(path=file, **keys):
-        read = TableFile(path=str(path), target="y", **keys)._read(str(path), tables)
+        read = TableFile(path=str(path), target="y", **keys).read_file(str(path), tables)
         cells = {name: [*map(str, column.cells)] for name, column in read.by_name.items()}
         facts = {name: (c.text, c.padded, c.holes.tolist(), repr(c.numbers)) for name, c in read.by_name.items()}
         return cells, facts, [read.place(row).removeprefix(str(path)) for row in range(read.rows)], read.zeros_left_out
