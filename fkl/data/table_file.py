@@ -386,15 +386,12 @@ class TableFile(Keys):
         for name, role in self.columns_beside_features.items():
             begins = "" if name in there else self._where_table_begins(name, parts)
             require(name in there, role, name, f"a column of {self.path}, which has {listed(there)}{begins}")
-        named = [{*part} for one in ("fill", "words", "date_format") if isinstance(part := getattr(self, one), dict)]
         for one in ("fill", "words", "date_format"):
             for name in part if isinstance(part := getattr(self, one), dict) else ():
                 require(name in there, one, name, f"of a column of {self.path}, which has {listed(there)}")
-        named_anywhere = {*self.columns_beside_features}.union(*named)
         used = []
         for part in parts:
-            row_names = [part.row_names] if part.row_names and part.row_names not in named_anywhere else []
-            kept = part.without([*(self.drop or ()), *row_names])
+            kept = part.without([*(self.drop or ()), *self.names_of_rows(parts)])
             for name, column in kept.by_name.items():
                 if column.fault:
                     out = f"dataset.drop=[{in_brackets(name)}] leaves it out"
@@ -402,6 +399,13 @@ class TableFile(Keys):
             used.append(kept)
         names = dict.fromkeys(name for one in used for name in one.by_name if name in (self.fill or ()))
         return [one.with_holes(names) for one in used]
+
+    def names_of_rows(self, parts: Sequence[Columns]) -> list[str]:
+        """The column that only names rows in all files, if no key names it; it is no feature."""
+        by_key = [part for one in ("fill", "words", "date_format") if isinstance(part := getattr(self, one), dict)]
+        [name, *others] = {part.row_names for part in parts}
+        named = name in self.columns_beside_features or any(name in part for part in by_key)
+        return [] if others or name is None or named else [name]
 
     def named_like_the_first(self, parts: list[Columns]) -> list[Columns]:
         """Files that `files` says to have no header get the names of the first file that has one."""
