@@ -85,9 +85,9 @@ class Settings(Keys):
         "the first or the second half of each site's rows; tune_N or judge_N, half of the blocks, with a new "
         "split for each number N; tune_N_of_G or judge_N_of_G, the same for portion N of G; judge_N_one_in_2.5, "
         "one in 2.5 of these blocks. A choice made on one half does not depend on the other half, not even on "
-        "its scale. A half also halves a partition's default rounds (of by_site: own and other), and a portion "
-        "divides them by G; your own values are used unchanged. With judge, ``losses.npz`` stores the loss of "
-        "each row.",
+        "its scale, means, words or classes. A half also halves a partition's default rounds (of by_site: own and "
+        "other), and a portion divides them by G; your own values are used unchanged. With judge, ``losses.npz`` "
+        "stores the loss of each row.",
     )
     learners: str = key(
         "federated",

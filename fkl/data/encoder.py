@@ -416,8 +416,13 @@ class Cells:
     means: bool = False
 
     def of_rows(self, rows: NDArray[np.bool_]) -> "Cells":
-        """Some of the rows."""
-        return replace(self, values=self.values[rows], y=self.y[rows], number=self.number[rows])
+        """Some of the rows, with only their classes."""
+        y, labels = self.y[rows], self.encoder.labels
+        if labels:
+            classes, place = np.unique(y, return_inverse=True)
+            y, labels = place.astype(np.float64), tuple(labels[int(one)] for one in classes)
+        encoder = replace(self.encoder, labels=labels)
+        return replace(self, values=self.values[rows], y=y, number=self.number[rows], encoder=encoder)
 
     def learned(self, rows: NDArray[np.bool_], where: str) -> tuple[Encoder, NDArray[np.float64]]:
         """An encoder with the words and means of these rows only, and the features (n, d) of all rows.
@@ -452,6 +457,8 @@ class Cells:
                     raise FklError(f"{place}: no training row has the word {word!r}; {mend}")
                 if column in fill and np.isfinite(given := float(code[int(fill[column])])):
                     fill[column] = given
+                elif column in fill:  # no training row has the word, so a new row with a missing cell is refused
+                    del fill[column]
                 words[column] = tuple(words[column][known] for known in places)
                 values = coded
             elif self.means and column not in fill and column not in words:

@@ -148,7 +148,7 @@ class Table:
         return self.site if self.tested is None else 2 * self.site + self.tested
 
     def part(self, rows: str) -> "Table":
-        """The rows of a part, see `fkl.data.dealt_rows.in_part`.
+        """The rows of a part, see `fkl.data.dealt_rows.in_part`; words, means and classes are those of the part, too.
 
         Raises
         ------
@@ -161,9 +161,10 @@ class Table:
         require(bool(chosen.any()), "rows", rows, f"all or even: {self.where} has too few rows, in blocks of {BLOCK}")
         arrays = {name: getattr(self, name) for name in ("x", "y", "site", "tested", "expected", "row")}
         cells = None if self.cells is None else self.cells.of_rows(chosen)
-        return replace(
+        part = replace(
             self, cells=cells, **{name: array[chosen] for name, array in arrays.items() if array is not None}
         )
+        return part.learned_from(np.ones(len(part.y), np.bool_))
 
     def learned_from(self, rows: NDArray[np.bool_]) -> "Table":
         """An unscaled copy with the words and means of these rows (n,) only; the table itself if `cells` is None."""

@@ -8,10 +8,12 @@ import pandas as pd
 import pytest
 
 import fkl
+from fkl.basics.errors import FklError
 from fkl.basics.random_streams import Streams
 from fkl.config.compose import compose
 from fkl.config.loading import load
 from fkl.contract.parties import draw_split_and_generator
+from fkl.data.dealt_rows import in_part
 from fkl.data.encoder import Encoder
 from fkl.data.vertical import Vertical
 from fkl.runs.prepare import prepare
@@ -117,3 +119,43 @@ def test_a_test_file_does_not_decide_the_scale(tmp_path: Path) -> None:
     call = words(tmp_path / "own.csv", table(), "algo=coke", f"dataset.test_path={tmp_path / 'test.csv'}")
     read = read_table(load(compose(*call)), np.random.default_rng(0))
     assert np.abs(read.x[~read.tested]).max() <= 1 < read.x[read.tested].max()
+
+
+PARTS = ("even", "odd", "early", "late", "tune_0", "judge_1", "tune_1_of_2", "judge_0_one_in_2")
+METHODS = {
+    "vm_kofl": ("kernels=auto", "kernels.D=5"),
+    "one_shot_ridge": ("kernels.D=5",),
+    "pooled_svm": ("dataset.labels=code", "dataset.target=kind", "dataset.drop=[stay]"),
+    "vertical_ridge": ("partition=vertical", "partition.parties=2"),
+}
+
+
+@pytest.mark.parametrize("text", ["one_hot", "code"])
+@pytest.mark.parametrize("algo", METHODS)
+def test_a_run_of_a_part_is_that_of_a_file_with_these_rows_only(tmp_path: Path, algo: str, text: str) -> None:
+    """Words, means, classes, scales and bandwidths of the other rows are unknown to it."""
+    rng, count = np.random.default_rng(8), 480
+    frame = pd.concat([table()] * (count // ROWS), ignore_index=True).assign(size=rng.normal(5, 1, count))
+    frame = frame.assign(stay=rng.normal(20, 3, count), kind=rng.choice(["no", "yes"], count))
+    frame.loc[rng.random(count) < 0.2, "size"] = np.nan
+    for part in PARTS:
+        mine = in_part(part, np.zeros(count, np.int64))
+        others = {"size": 1e4, "stay": -1e4, "kind": "never", "drug": "A"}
+        whole = frame.assign(**{name: frame[name].where(mine, value) for name, value in others.items()})
+        found = []
+        for name, rows, its in (("whole", whole, part), ("own", whole[mine], "all")):
+            more = (f"algo={algo}", f"dataset.text={text}", f"rows={its}", f"out={tmp_path / part / name}")
+            call = words(tmp_path / f"{name}.csv", rows, *more, "figures=none", "seed=1", *METHODS[algo])
+            found.append(fkl.run(*call, quiet=True).summary)
+        same = [name for name in found[0] if not name.endswith("_s")]  # but not the time that it took
+        assert {name: [*found[0][name]] for name in same} == {name: [*found[1][name]] for name in same}, part
+
+
+def test_a_fill_word_that_no_training_row_has_is_not_taken_for_another(tmp_path: Path) -> None:
+    frame = table().assign(drug=["a", "b"] * (ROWS // 2), size=1.0)
+    frame.loc[ROWS - 1, "drug"] = "none"
+    more = ("algo=one_shot_ridge", "rows=early", "dataset.text=code", "dataset.fill={drug:none}", "save_model=true")
+    run = fkl.run(*words(tmp_path / "own.csv", frame, *more, f"out={tmp_path / 'out'}", "figures=none"), quiet=True)
+    row = pd.DataFrame({"id": [1.0], "size": [1.0], "drug": [None]})
+    with pytest.raises(FklError, match=r"row 1, column drug: an empty cell must be one of a, b"):
+        run.predict(row)
