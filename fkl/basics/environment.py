@@ -2,6 +2,7 @@
 
 import os
 import resource
+from pathlib import Path
 
 from fkl.basics.errors import FklError
 
@@ -29,3 +30,21 @@ def require_address_space(needed: int) -> None:
         if allowed != resource.RLIM_INFINITY and allowed < least * 2**20:
             what = f"{allowed // 2**20} MiB of memory, and the libraries alone need {least} MiB"
             raise FklError(f"ulimit {name}: allows {what}: raise it to at least {least * 2**10}")
+
+
+def current_folder() -> Path:
+    """The current folder.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        If it has been deleted, perhaps to make it again.
+    """
+    try:
+        return Path.cwd()
+    except OSError as error:
+        gone = isinstance(error, FileNotFoundError)
+        what = "has been deleted" if gone else f"cannot be found ({error.strerror})"
+        raise FklError(
+            f"the current folder {what}: change to another one, or to this one again if it is new"
+        ) from error

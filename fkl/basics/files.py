@@ -46,11 +46,30 @@ class DamagedError(ValueError):
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Report a write that the file system refuses, in one line that names the path."""
+    """Report a write that the file system refuses, in one line that names the path; the block only writes there.
+
+    If the error names a path elsewhere, the line names that one instead.
+    """
     try:
         yield
     except OSError as error:
-        raise CannotWriteError(f"{path}: cannot be written ({error.strerror or error})") from error
+        why = error.strerror or str(error)
+        elsewhere = _path_elsewhere(error, path)
+        said = f"{path}: cannot be written ({why})" if elsewhere is None else f"{elsewhere}: {why}"
+        raise CannotWriteError(said) from error
+
+
+def _path_elsewhere(error: OSError, path: Path) -> str | None:
+    """The path that an error names, unless it is this one, a parent, or something in or next to it, such as a lock."""
+    if not isinstance(error.filename, str | bytes):
+        return None
+    named = os.fsdecode(error.filename)
+    try:
+        own, here = Path(named).resolve(), path.resolve()
+    except (OSError, RuntimeError):  # the current folder has been deleted, or a link leads to itself
+        return None
+    near = own.parent == here.parent or own.is_relative_to(here) or here.is_relative_to(own)
+    return None if near else in_one_line(named)
 
 
 def require_files_in(folder: Path) -> None:

@@ -194,9 +194,16 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArra
     kind, count = np.dtype(dtype), prod((shape,) if isinstance(shape, int) else shape)
     if not _on_disk[0] or count * kind.itemsize < LEAST_BYTES:
         return np.empty(shape, kind)
-    with writing(Path(gettempdir())), TemporaryFile(prefix="fkl-") as file:
-        _reserve(file.fileno(), count * kind.itemsize)
-        return np.frombuffer(mmap.mmap(file.fileno(), count * kind.itemsize), kind).reshape(shape)
+    size = count * kind.itemsize
+    with writing(folder := Path(gettempdir())):
+        file = TemporaryFile(prefix="fkl-")  # noqa: SIM115
+    with file:
+        with writing(folder):
+            _reserve(file.fileno(), size)
+        try:
+            return np.frombuffer(mmap.mmap(file.fileno(), size), kind).reshape(shape)
+        except OSError as error:  # no addresses are left, which is not about the file
+            raise MemoryError(error.strerror) from error
 
 
 def _reserve(file: int, size: int) -> None:

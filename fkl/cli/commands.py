@@ -17,7 +17,7 @@ import click
 from click.shell_completion import shell_complete
 
 from fkl import __version__
-from fkl.basics.environment import require_address_space, variable
+from fkl.basics.environment import current_folder, require_address_space, variable
 from fkl.basics.errors import FklError, did_you_mean, in_one_line, library_error, plural, requires_extra
 from fkl.screen.streams import require_written, streams
 
@@ -81,6 +81,10 @@ def main() -> None:
 def _refuse(error: FklError) -> int:
     from fkl.screen.messages import refuse
 
+    try:
+        current_folder()
+    except FklError as gone:  # every path that is relative to it leads nowhere
+        error = gone
     return refuse(error)
 
 

@@ -24,7 +24,7 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fkl import __version__
-from fkl.basics.environment import variable
+from fkl.basics.environment import current_folder, variable
 from fkl.basics.errors import BadValue, FklError, did_you_mean, key_prefix, own_lines, require, with_own_line
 from fkl.config import digest as source
 from fkl.config.choices import CONDITIONS
@@ -355,14 +355,14 @@ def _make_from_node(node: dict[str, Any] | None, group: str) -> tuple[Any, dict[
 
 def _imported(key: str, path: str, what: str) -> Any:
     """The object at an import path, in a module of fkl or of the user."""
-    try:
-        with _own_modules():
+    with _own_modules():
+        try:
             module, _, name = path.rpartition(".")
             return getattr(source.import_module(module), name)
-    except (Exception, SystemExit) as error:  # any error in the user's own module is reported in one line
-        # An error without a line of the user's code is about a missing module, or names its line like a SyntaxError
-        said = with_own_line(error) if own_lines(error) else str(error)
-        raise BadValue(key, path, f"the import path of a {what} ({said})") from error
+        except (Exception, SystemExit) as error:  # any error in the user's own module is reported in one line
+            # An error without a line of the user's code is about a missing module, or names its line like a SyntaxError
+            said = with_own_line(error) if own_lines(error) else str(error)
+            raise BadValue(key, path, f"the import path of a {what} ({said})") from error
 
 
 @contextmanager
@@ -371,7 +371,7 @@ def _own_modules() -> Iterator[None]:
 
     Outside the block, a file there could be mistaken for an optional module of some library, such as a plugin of Hydra.
     """
-    here = str(Path.cwd())
+    here = str(current_folder())
     added = [here] if here not in sys.path else []
     sys.path += added
     try:

@@ -148,6 +148,8 @@ class Store:
             raise FklError(self._how_to_get(file))
         if self.offline:
             raise FklError(f"offline: {self._how_to_get(file)}")
+        import requests
+
         url = file.url if self.mirror is None else f"{self.mirror.rstrip('/')}/{file.archive}"
         folder = self.folder / file.dataset
         target, is_new = folder / file.archive, not folder.exists()
@@ -158,7 +160,7 @@ class Store:
                 try:
                     self._download(url, stream)
                     stream.flush()
-                except (OSError, ValueError) as error:  # also requests' errors
+                except (requests.RequestException, ConnectionError, TimeoutError, ValueError) as error:
                     raise FklError(f"could not fetch {url}: {_why(error)}; {instead}") from error
                 _check_to_the_end(Path(stream.name), file, url)
         except CannotWriteError as error:

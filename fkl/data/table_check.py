@@ -192,7 +192,7 @@ def check_files(data: TableFile, tables: Path | None) -> CheckedFiles:
     names = list(dict.fromkeys(name for one in prepared for name in one.by_name))
     whole = prepared[0].with_holes(names).followed_by([one.with_holes(names) for one in prepared[1:]])
     decisions = tuple(_decided(data, name, whole, words, dates, dropped) for name in names)
-    site, site_names = np.zeros(whole.rows, np.int64), ("all",)
+    site, site_names = np.zeros(whole.rows, np.int64), tuple(["all"])
     if data.is_pattern:
         site = np.repeat(np.arange(len(prepared)), [one.rows for one in prepared])
         site_names = tuple(site_of(one.path) for one in prepared)

@@ -100,35 +100,38 @@ def _folder_of_notes(folder: Path) -> Iterator[Path]:
     notes, table, composed = folder / NOTES, folder / LIST, folder / COMPOSED
     from fkl.runs.folder import created, release
 
-    with created(folder), writing(folder):
-        ours = not table.exists() or table.read_text(encoding="utf-8", errors="replace").startswith(
-            ",".join(FIRST_COLUMNS)
-        )
-        known = table.exists() or notes.exists() or not composed.exists()
-        allowed = f"a folder without a {LIST} or {COMPOSED} that is not a sweep's"
-        require(ours and known, "hydra.sweep.dir", folder, allowed)
-        new = not composed.exists()
-        lock = FileLock(folder / f"{NOTES}.lock", is_singleton=False)
-        require_files_in(folder)
+    with created(folder):
+        with writing(folder):
+            ours = not table.exists() or table.read_text(encoding="utf-8", errors="replace").startswith(
+                ",".join(FIRST_COLUMNS)
+            )
+            known = table.exists() or notes.exists() or not composed.exists()
+            allowed = f"a folder without a {LIST} or {COMPOSED} that is not a sweep's"
+            require(ours and known, "hydra.sweep.dir", folder, allowed)
+            new = not composed.exists()
+            lock = FileLock(folder / f"{NOTES}.lock", is_singleton=False)
+            require_files_in(folder)
+            try:
+                lock.acquire(blocking=False)
+            except Timeout:
+                require(False, "hydra.sweep.dir", folder, "a folder in which no other sweep is running")
         try:
-            lock.acquire(blocking=False)
-        except Timeout:
-            require(False, "hydra.sweep.dir", folder, "a folder in which no other sweep is running")
-        try:
-            notes.mkdir(exist_ok=True)  # a killed sweep may have left it, and no other sweep uses it
-            _delete_notes(notes)
+            with writing(folder):
+                notes.mkdir(exist_ok=True)  # a killed sweep may have left it, and no other sweep uses it
+                _delete_notes(notes)
             yield notes
         finally:
-            if ended := read_notes(notes):
-                import pandas as pd
+            with writing(folder):
+                if ended := read_notes(notes):
+                    import pandas as pd
 
-                write_text(table, pd.DataFrame(ended, columns=COLUMNS).to_csv(index=False))
-            elif new:
-                composed.unlink(missing_ok=True)
-            _delete_notes(notes)
-            with suppress(OSError):
-                notes.rmdir()
-            release(lock)
+                    write_text(table, pd.DataFrame(ended, columns=COLUMNS).to_csv(index=False))
+                elif new:
+                    composed.unlink(missing_ok=True)
+                _delete_notes(notes)
+                with suppress(OSError):
+                    notes.rmdir()
+                release(lock)
 
 
 def _delete_notes(notes: Path) -> None:

@@ -1,7 +1,10 @@
 """Launching of jobs: if the process of a job is killed, that job fails and the others continue."""
 
+import errno
 import os
 import re
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -14,10 +17,15 @@ from hydra.core.singleton import Singleton
 from hydra.core.utils import JobReturn
 from omegaconf import open_dict
 
-from fkl.basics.errors import FklError
+from fkl.basics.errors import FklError, in_one_line
 
 SIGNAL, STATE = re.compile(r"\(-(\d+)\)"), re.compile(r"state: [^)\n]+")
 """Patterns of joblib's and submitit's messages about the end of a process."""
+SHARED = "/dev/shm"
+"""Folder in which Linux keeps the semaphores of processes."""
+OF_SEMAPHORES = (errno.ENOSPC, errno.EROFS, errno.EACCES)
+"""Errors of a new worker that are about its semaphores; Linux names no path in these errors."""
+warnings.filterwarnings("ignore", ".*joblib will operate in serial mode")  # `_no_worker` says it in one line
 
 
 class Launcher:
@@ -86,10 +94,12 @@ class Launcher:
             with suppress(BrokenProcessPool):  # killed since its last job
                 return worker, worker.submit(*job)
         share = str(max(1, cpu_count() // workers))
-        worker = ProcessPoolExecutor(
-            1, env={name: os.environ.get(name, share) for name in LokyBackend.MAX_NUM_THREADS_VARS}
-        )
-        return worker, worker.submit(*job)
+        environment = {name: os.environ.get(name, share) for name in LokyBackend.MAX_NUM_THREADS_VARS}
+        try:
+            worker = ProcessPoolExecutor(1, env=environment)
+            return worker, worker.submit(*job)
+        except OSError as error:
+            raise _no_worker(error) from error
 
     def _asked_by(
         self, owner: Any, name: str, asked: Callable[[Any], Any], jobs: Sequence[Sequence[str]], first: int
@@ -143,3 +153,13 @@ class Launcher:
         lost.__cause__ = error
         play, *job = self._job(number, words, lost=lost)
         return play(*job)  # type: ignore[no-any-return]
+
+
+def _no_worker(error: OSError) -> FklError:
+    """Why joblib can start no worker."""
+    why, named = error.strerror or str(error), error.filename
+    if not named and sys.platform == "linux" and error.errno in OF_SEMAPHORES:
+        why, named = f"{why}, for its semaphores", SHARED
+    about = f"{in_one_line(named)}: {why}" if named else why
+    mend = "change that, lower hydra.launcher.n_jobs, or omit the launcher, which runs one job after another"
+    return FklError(f"hydra/launcher=joblib: no worker can be started ({about}); {mend}")
