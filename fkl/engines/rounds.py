@@ -45,6 +45,9 @@ class Learned(NamedTuple):
     scale: Scale
     reached: NDArray[np.bool_]
 
+    def __repr__(self) -> str:
+        return f"<learned {type(self.function).__name__}>"  # without its arrays
+
 
 @dataclass(frozen=True)
 class Chunk:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl import __version__
-from fkl.basics.errors import BadValue, FklError, in_one_line, require
+from fkl.basics.errors import BadValue, FklError, in_one_line, plural, require
 from fkl.basics.files import DamagedError, read_arrays, sha256_of, whole_file, write_arrays
 from fkl.data.encoder import Encoder, word_of
 from fkl.data.problem import Scale
@@ -60,7 +60,7 @@ class About:
     fkl: str = __version__
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Model:
     """Learned functions of a run, with the conversion from a table's cells and back.
 
@@ -97,6 +97,12 @@ class Model:
         known = tuple(learned)
         encoders = tuple(experiment.task.encoder(replicate) or encoder for replicate in range(len(known)))
         return cls(known, encoders[0], about, () if all(one == encoders[0] for one in encoders) else encoders)
+
+    def __repr__(self) -> str:
+        about, features = self.about, plural(len(self.encoder.feature_names), "feature")
+        clients = plural(len(about.sites), "client") + (", each with its own function" if self.personal else "")
+        what = in_one_line(f"{about.algorithm} on {about.dataset}")
+        return f"<model of {what}: {features}, {plural(self.replicates, 'replicate')}, {clients}>"
 
     @property
     def replicates(self) -> int:

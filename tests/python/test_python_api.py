@@ -158,3 +158,21 @@ def test_a_notebook_shows_a_comparison_and_figures() -> None:
     assert drawn._repr_png_()[:4] == b"\x89PNG" and repr(drawn) == "<figure as .png, .pdf>"
     with pytest.raises(FklError, match="metric=none: must be one of"):
         results[0].plot("none")
+
+
+MODELS = {
+    "algo=vm_kofl": "<model of vM-KOFL on diabetes: 10 features, 2 replicates, 4 clients>",
+    "algo=ditto": "<model of Ditto on diabetes: 10 features, 2 replicates, 4 clients, each with its own function>",
+    "algo=rfomkr partition=stream": "<model of RFOMKR on diabetes: 10 features, 2 replicates, 1 client>",
+}
+
+
+@pytest.mark.parametrize(("words", "said"), MODELS.items(), ids=MODELS)
+def test_no_public_object_prints_its_arrays(words: str, said: str) -> None:
+    """Neither a model nor its parts, nor a comparison's runs, nor a run."""
+    common = ("dataset=diabetes", "partition.rounds=30", "kernels.D=5", "replicates=2", "save_model=true")
+    result = fkl.run(*words.split(), *common, "figures=none", quiet=True)
+    model = fkl.load_model(result.folder)
+    assert repr(model) == str(model) == repr(result.model) == said
+    printed = [result, model, model.learned, model.about, fkl.compare(result).cells]
+    assert [text for text in map(repr, printed) if "array" in text or len(text) > 1000] == []

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, require
+from fkl.basics.errors import FklError, plural, require
 from fkl.data.baselines import CONSTANTS
 from fkl.report.compare.labels import Flat, by_hand, flat, key_values, varying
 from fkl.runs.finished_runs import EndedRun, FinishedRun
@@ -27,7 +27,7 @@ class Cell(NamedTuple):
     dataset: str
 
 
-@dataclass
+@dataclass(repr=False)
 class Cells:
     """All runs in their cells.
 
@@ -47,6 +47,10 @@ class Cells:
     keys: list[str] = field(default_factory=list)
     set_in_all: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        methods, datasets = plural(len(self.methods), "method"), plural(len(self.datasets), "data set")
+        return f"<{plural(len(self.every), 'run')} of {methods} on {datasets}>"
 
     @property
     def methods(self) -> list[str]:
