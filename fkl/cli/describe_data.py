@@ -1,20 +1,24 @@
 """Description of a data set and its distribution over clients: numbers and a picture, before any method runs."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import in_one_line, plural
+from fkl.basics.errors import FklError, in_one_line, key_prefix, plural
 from fkl.basics.files import whole_file, writing
 from fkl.basics.memory import limited_to_free_memory
 from fkl.basics.random_streams import Role, shared_generator
 from fkl.config.compose import compose
 from fkl.config.loading import Run, load
 from fkl.data.problem import Problem, Table
+from fkl.data.store import Store
+from fkl.data.table_check import SiteColumn, check_files, columns_sheet
+from fkl.data.table_file import TableFile
 from fkl.data.vertical import Vertical
-from fkl.screen.messages import say
+from fkl.screen.messages import refuse, say, warning
 from fkl.screen.sheet import Sheet
 from fkl.tasks.task import read_table, split_table
 
@@ -23,6 +27,8 @@ QUANTILES = 5
 FEW = 10
 """Maximum number of target values that are shown as classes."""
 ROWS_SHOWN = 30
+SITE_ROWS_SHOWN = 120
+SITE_HEADINGS = ("column", "site", "holds", "median", "range", "missing", "only there")
 WIDTH = 0.9
 """Width of a bar."""
 NAMES_SHOWN = 12
@@ -39,6 +45,8 @@ def describe(words: tuple[str, ...]) -> None:
     """
     of_a_set = [f"dataset={words[0]}", *words[1:]] if words and "=" not in words[0] else words
     run = load(compose(*of_a_set))
+    if isinstance(run.dataset, TableFile):
+        _show_check(run, run.dataset)
     generator = shared_generator(run.settings.seed, Role.DATA)
     with limited_to_free_memory():
         table = read_table(run, generator)
@@ -50,6 +58,44 @@ def describe(words: tuple[str, ...]) -> None:
     if features is not None:
         features.show()
     say(*more, "", *held)
+
+
+def _show_check(run: Run, data: TableFile) -> None:
+    """Print what is decided about each column of a user's table, and how its sites differ.
+
+    Raises
+    ------
+    FklError
+        If the files have faults; all of them are printed before.
+    """
+    with key_prefix("dataset"), limited_to_free_memory():
+        checked = check_files(data, Store(Path(), cache=Path(run.paths.cache).expanduser()).tables)
+    lines = checked.fault_lines()
+    for line in lines:
+        refuse(FklError(line))
+    columns_sheet(checked.decisions).show()
+    if len(checked.site_names) > 1:
+        rows = checked.by_site()
+        headings = SITE_HEADINGS if any(one.only_there for one in rows) else SITE_HEADINGS[:-1]
+        shown = [one[: len(headings)] for one in rows[:SITE_ROWS_SHOWN]]
+        Sheet.from_rows([*headings], shown, [3]).show()
+        if len(rows) > SITE_ROWS_SHOWN:
+            say(f"... and {len(rows) - SITE_ROWS_SHOWN} more rows: {_site_columns_saved(run, rows)}")
+        for line in checked.apart():
+            warning(line)
+    if lines:
+        count = f"{plural(len(lines), 'kind')} of faults in {plural(len(data.paths + data.test_paths), 'file')}"
+        raise FklError(f"{count}, see above: nothing can be run before they are mended")
+
+
+def _site_columns_saved(run: Run, rows: Sequence[SiteColumn]) -> Path:
+    """The file with each column at each site."""
+    path = Path(run.paths.outputs) / "data" / f"{run.dataset.name}-columns-by-site.csv"
+    with writing(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as stream:
+        stream.write(Sheet.from_rows([*SITE_HEADINGS], rows, []).text("csv").encode())
+    return path
 
 
 def _raw_y(table: Table | Problem) -> NDArray[np.float64]:

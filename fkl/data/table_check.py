@@ -1,25 +1,33 @@
 """All that is wrong with the files of a user's table, what is decided about each column, and how its sites differ."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, plural
+from fkl.basics.errors import FklError, in_one_line, plural
 from fkl.data.columns import Column, Columns, short
-from fkl.data.encoder import in_brackets
+from fkl.data.encoder import EPOCH, in_brackets
+from fkl.data.libsvm import LABEL
+from fkl.data.sites_apart import sites_apart
 from fkl.data.table_file import TableFile, site_of
+from fkl.screen.sheet import Sheet
 
-FEWEST_ROWS = 5
-"""A site with fewer rows of a column is not compared with the others."""
-FAR = 2.0
-"""So many times the width of the others' middle half is far from their median."""
-ROWS_COMPARED = 1000
-"""Number of first rows of each site that are compared."""
-WORDS_SHOWN = 3
+WORDS_SHOWN, PLACES_SHOWN = 3, 20
+PLACE = re.compile(r"((?:line|row) \d+)")
+"""Where a fault is in a file, at the beginning of its message."""
+KEYS_OF_FILE = re.compile(r"dataset\.files=\{(.*?:\{.*?\})\}")
+QUOTED, NUMBERS = re.compile(r"'[^']*'|\"[^\"]*\""), re.compile(r"-?\d[\d.,]*")
+"""What differs between messages about the same kind of fault."""
+
+
+ROWS_SHOWN = 30
+"""Number of columns up to which a table shows all of them."""
 
 
 class ColumnDecision(NamedTuple):
@@ -43,14 +51,23 @@ class SiteColumn(NamedTuple):
     only_there: str
 
 
+class FileFault(NamedTuple):
+    """What would stop a run: where it is in a file (empty for the whole file), the column if any, and what is wrong."""
+
+    path: str
+    place: str
+    column: str
+    message: str
+
+
 @dataclass(frozen=True)
 class CheckedFiles:
     """All files of a table, read one by one.
 
     Parameters
     ----------
-    faults : tuple of str
-        All that would stop a run, one line each: of each column of each file the first fault.
+    faults : tuple of FileFault
+        Of each column of each file the first fault.
     columns : Columns
         All columns that can be read, of all files.
     decisions : tuple of ColumnDecision
@@ -59,81 +76,70 @@ class CheckedFiles:
     site_names : tuple of str
     """
 
-    faults: tuple[str, ...]
+    faults: tuple[FileFault, ...]
     columns: Columns
     decisions: tuple[ColumnDecision, ...]
     site: NDArray[np.int64]
     site_names: tuple[str, ...]
 
+    def fault_lines(self) -> list[str]:
+        """A line for each kind of fault of a column, with all places that have it."""
+        alike: dict[tuple[str, str], list[FileFault]] = {}
+        for fault in self.faults:
+            kind = QUOTED.sub("", fault.message, count=1).replace(Path(fault.path).name, "")
+            alike.setdefault((fault.column, NUMBERS.sub("", kind)), []).append(fault)
+        lines = []
+        for (column, _), faults in alike.items():
+            places = [" ".join([Path(one.path).name, one.place]).rstrip() for one in faults]
+            more = f" and {len(places) - PLACES_SHOWN} more" if len(places) > PLACES_SHOWN else ""
+            where, message = f"column {short(column)}, " if column else "", faults[0].message
+            keys = [match[1] for one in faults if (match := KEYS_OF_FILE.search(one.message))]
+            if len(keys) > 1:
+                message = KEYS_OF_FILE.sub(lambda _, keys=keys: f"dataset.files={{{','.join(keys)}}}", message, count=1)  # type: ignore[misc]
+            lines.append(f"{where}{', '.join(places[:PLACES_SHOWN])}{more}: {message}")
+        return lines
+
     def by_site(self) -> list[SiteColumn]:
         """Each used column at each site."""
-        rows = []
-        for one in self.decisions:
-            column = self.columns.by_name[one.column]
-            if one.used_as in ("target", "feature"):
-                rows += [self._at_site(one, column, number) for number in range(len(self.site_names))]
-        return rows
+        used = [one for one in self.decisions if one.used_as in ("target", "feature")]
+        return [self._at_site(one, number) for one in used for number in range(len(self.site_names))]
 
-    def _at_site(self, decided: ColumnDecision, column: Column, number: int) -> SiteColumn:
-        here = self.site == number
+    def _at_site(self, decided: ColumnDecision, number: int) -> SiteColumn:
+        column, here = self.columns.by_name[decided.column], self.site == number
         there = here & ~column.holes
-        missing = f"{int((here & column.holes).sum())} of {int(here.sum())}"
+        rows, missing = int(there.sum()), f"{int((here & column.holes).sum())} of {int(here.sum())}"
+        told = decided.column, self.site_names[number]
+        if not rows:
+            return SiteColumn(*told, "", "", "", missing, "")
         numbers = column.numbers[there & np.isfinite(column.numbers)]
-        low, middle, high = np.quantile(numbers, [0, 0.5, 1]) if len(numbers) else (np.nan,) * 3
-        only, span = "", f"{low:.5g} to {high:.5g}"
-        if decided.read_as.startswith("words"):
+        if decided.read_as.startswith("words") or 2 * len(numbers) < rows:
             elsewhere = {*column.words(~here)}
-            own = [word for word in column.words(here) if word not in elsewhere]
-            only = ", ".join(map(short, own[:WORDS_SHOWN])) + f" and {len(own) - WORDS_SHOWN} more" * (
-                len(own) > WORDS_SHOWN
-            )
-            middle, span = np.nan, plural(len(column.words(here)), "word")
-        known = bool(there.any())
-        median = "" if np.isnan(middle) else f"{middle:.5g}"
-        return SiteColumn(
-            decided.column, self.site_names[number], decided.read_as, median, span if known else "", missing, only
-        )
+            own = [short(word) for word in column.words(here) if word not in elsewhere]
+            more = f" and {len(own) - WORDS_SHOWN} more" if len(own) > WORDS_SHOWN else ""
+            only = " | ".join(own[:WORDS_SHOWN]) + more
+            return SiteColumn(*told, "words", "", plural(len(column.words(here)), "word"), missing, only)
+        low, middle, high = np.quantile(numbers, [0, 0.5, 1]).tolist()
+        if decided.read_as == "date":
+            low, middle, high = ((EPOCH + timedelta(one)).date() for one in (low, middle, high))
+            return SiteColumn(*told, "date", f"{middle}", f"{low} to {high}", missing, "")
+        kind = "whole" if (numbers % 1 == 0).all() else "number"
+        return SiteColumn(*told, kind, f"{middle:.5g}", f"{low:.5g} to {high:.5g}", missing, "")
 
     def apart(self) -> list[str]:
         """A line for each column in which a site's numbers lie far from the others'."""
-        used = [one.column for one in self.decisions if one.used_as in ("target", "feature")]
-        numeric = {name: self.columns.by_name[name] for name in used if not self.columns.by_name[name].text}
-        return sites_apart({name: one.numbers for name, one in numeric.items()}, self.site, self.site_names)
+        used = [one for one in self.decisions if one.used_as in ("target", "feature") and "number" in one.read_as]
+        numbers = {one.column: self.columns.by_name[one.column].numbers for one in used}
+        return sites_apart(numbers, self.site, self.site_names)
 
 
-def sites_apart(
-    columns: dict[str, NDArray[np.float64]], site: NDArray[np.int64], site_names: Sequence[str]
-) -> list[str]:
-    """A line for each column in which a site's numbers do not touch the others', as those in another unit.
-
-    They do not if the ranges have no number in common, or if the site's median is further from that of all others than
-    twice the width of the others' middle half. The first 1000 rows of each site are compared.
-    """
-    first = np.concatenate([np.flatnonzero(site == number)[:ROWS_COMPARED] for number in range(len(site_names))])
-    rows, lines = np.sort(first), []
-    for name, numbers in columns.items():
-        known = rows[np.isfinite(numbers[rows])]
-        values, of = numbers[known], site[known]
-        found = []
-        for number in range(len(site_names)):
-            own, others = values[of == number], values[of != number]
-            if min(len(own), len(others)) < FEWEST_ROWS:
-                continue
-            low, quarter, middle, three_quarters, high = np.quantile(others, [0, 0.25, 0.5, 0.75, 1])
-            median = float(np.median(own))
-            far = abs(median - middle) > FAR * (three_quarters - quarter) > 0
-            if far or own.min() > high or own.max() < low:
-                found.append((site_names[number], median, f"{low:.5g} to {high:.5g}", middle))
-        if 2 * len(found) > len(site_names) > 2:  # such as the altitude of each site
-            lines.append(f"{short(name)} differs by site: {len(found)} of {len(site_names)} lie apart from the others")
-        elif found:
-            where, median, span, middle = found[0]
-            more = f", and so do {len(found) - 1} more" if len(found) > 1 else ""
-            lines.append(
-                f"{short(name)} of {short(where)} lies apart{more}: its median is {median:.5g}, "
-                f"that of all other sites {middle:.5g} (range {span}); is it in another unit?"
-            )
-    return lines
+def columns_sheet(decisions: Sequence[ColumnDecision]) -> Sheet:
+    """A table with what is decided about each column; of many columns, only those that are no plain numbers."""
+    odd = [one for one in decisions if one.used_as != "feature" or "all cells" not in one.why or ";" in one.why]
+    shown = decisions if len(decisions) <= ROWS_SHOWN else odd[:ROWS_SHOWN]
+    rows = [[in_one_line(cell) for cell in one] for one in shown]
+    if len(shown) < len(decisions):
+        rows.append([f"... and {len(decisions) - len(shown)} more", "", "", ""])
+    return Sheet.from_rows(["column", "used as", "read as", "why"], rows, [])
 
 
 def check_files(data: TableFile, tables: Path | None) -> CheckedFiles:
@@ -150,44 +156,41 @@ def check_files(data: TableFile, tables: Path | None) -> CheckedFiles:
     FklError
         If no file can be read, or a key of the data set names what no file has.
     """
-    paths, faults = [*data.paths, *data.test_paths], list[str]()
-
-    def found(step: Callable[[], object]) -> bool:
-        """Whether a step succeeds; its error is one of the faults."""
-        try:
-            step()
-        except FklError as error:
-            faults.append(str(error))
-            return False
-        return True
-
+    paths, faults = [*data.paths, *data.test_paths], list[FileFault]()
     parts: list[Columns] = []
     for path in paths:
-        found(lambda path=path: parts.append(data.read_file(path, tables)))  # type: ignore[misc]
+        try:
+            parts.append(data.read_file(path, tables))
+        except FklError as error:
+            faults.append(_fault(path, "", error))
     if not parts:
-        raise FklError("; ".join(faults))
+        raise FklError("; ".join(one.message for one in faults))
     if parts[0].zeros_left_out:
-        data = replace(data, target=data.target or "label")
-    named: list[Columns] = []
-    if not found(lambda: named.extend(data.named_like_the_first(parts))):
-        named = parts
-    if len(named) == 1 and not faults:
-        data.with_used_columns(named)  # refuses keys that name no column, as a run does
-    dropped = {*(data.drop or ()), *data.names_of_rows(named)}
-    of_file = {one.path: [name for name in one.by_name if name not in dropped] for one in named}
-    faults += _lacking_columns(data, named, of_file)
+        data = replace(data, target=data.target or LABEL)
+    try:
+        parts = data.named_like_the_first(parts)
+    except FklError as error:
+        faults.append(_fault("", "", error))
+    if len(paths) == len(parts) == 1:
+        data.with_used_columns(parts)  # refuses keys that name no column, as a run does
+    dropped = {*(data.drop or ()), *data.names_of_rows(parts)}
+    of_file = {one.path: [name for name in one.by_name if name not in dropped] for one in parts}
+    faults += _lacking_columns(data, parts, of_file)
     words: set[str] = set()
     dates: dict[str, str] = {}
     prepared = []
-    for one in named:
+    for one in parts:
         columns = dict(one.by_name)
         for name in of_file[one.path]:
             try:
                 columns |= _checked(data, name, replace(one, by_name={name: columns[name]}), words, dates)
             except FklError as error:
-                faults.append(str(error))
-        if all(name in one.by_name for name in data.times):
-            found(lambda one=one: data.times and data.times_of_rows(one))  # type: ignore[misc]
+                faults.append(_fault(one.path, name, error))
+        try:
+            if data.times and all(name in one.by_name for name in data.times):
+                data.times_of_rows(one)
+        except FklError as error:
+            faults.append(_fault(one.path, " and ".join(data.times), error))
         prepared.append(replace(one, by_name=columns))
     names = list(dict.fromkeys(name for one in prepared for name in one.by_name))
     whole = prepared[0].with_holes(names).followed_by([one.with_holes(names) for one in prepared[1:]])
@@ -200,7 +203,15 @@ def check_files(data: TableFile, tables: Path | None) -> CheckedFiles:
         column = whole.by_name[data.site]
         site_names = tuple(column.words(np.ones(whole.rows, np.bool_)))
         site = np.nan_to_num(column.codes(np.arange(whole.rows), site_names), nan=-1).astype(np.int64)
-    return CheckedFiles(tuple(dict.fromkeys(faults)), whole, decisions, site, site_names)
+    return CheckedFiles(tuple(faults), whole, decisions, site, site_names)
+
+
+def _fault(path: str, column: str, error: FklError) -> FileFault:
+    """The fault that an error tells of, without the names of the file and the column."""
+    place, message = "", str(error).removeprefix(path).lstrip(":, ")
+    if found := PLACE.match(message):
+        place, message = found[1], message[found.end() :]
+    return FileFault(path, place, column, message.removeprefix(f", column {short(column)}").lstrip(":, "))
 
 
 def _checked(data: TableFile, name: str, alone: Columns, words: set[str], dates: dict[str, str]) -> dict[str, Column]:
@@ -221,30 +232,29 @@ def _checked(data: TableFile, name: str, alone: Columns, words: set[str], dates:
     return {name: column}
 
 
-def _lacking_columns(data: TableFile, parts: Sequence[Columns], of_file: dict[str, list[str]]) -> list[str]:
-    """A line for each column that some files lack, or that only few of them have."""
-    lines = []
-    for name in dict.fromkeys(name for one in parts for name in one.by_name if name in of_file[one.path]):
+def _lacking_columns(data: TableFile, parts: Sequence[Columns], of_file: dict[str, list[str]]) -> list[FileFault]:
+    """A fault for each column that some files lack, or that only few of them have."""
+    faults = []
+    for name in dict.fromkeys(name for names in of_file.values() for name in names):
         lacking = [path for path, names in of_file.items() if name not in names]
         having = [path for path in of_file if path not in lacking]
-        out = f"dataset.drop=[{in_brackets(name)}] leaves it out"
         if name in (data.fill or ()) or parts[0].zeros_left_out:
             continue
-        if len(having) < len(lacking):
-            lines += [
-                f"{path}: has a column {short(name)}, which {len(lacking)} other files lack; {out}" for path in having
-            ]
+        out = f"dataset.drop=[{in_brackets(name)}] leaves it out"
+        if name in data.columns_beside_features:
+            out = "each file needs it"
         elif lacking:
-            fill = (
-                f"dataset.fill={{{in_brackets(name)}:VALUE}} fills it"
-                if name not in data.columns_beside_features
-                else ""
-            )
-            use = "; ".join(filter(None, [fill, out if fill else "each file needs it"]))
-            lines += [
-                f"{path}: has no column {short(name)}, which {len(having)} other files have; {use}" for path in lacking
+            out += f", dataset.fill={{{in_brackets(name)}:VALUE}} fills it"
+        if len(having) < len(lacking):
+            faults += [
+                FileFault(path, "", name, f"{len(lacking)} other files have no such column; {out}") for path in having
             ]
-    return lines
+        else:
+            faults += [
+                FileFault(path, "", name, f"no such column, {len(having)} other files have it; {out}")
+                for path in lacking
+            ]
+    return faults
 
 
 def _decided(
@@ -257,10 +267,10 @@ def _decided(
     if name in dropped:
         why = "dataset.drop" if name in (data.drop or ()) else "names of rows: the first column, without a name"
         return ColumnDecision(name, "dropped", "", why)
-    if name in words or used_as == "site":
+    if name in words or used_as == "site" or ((column.text or column.padded is not None) and name not in dates):
         odd, padded = column.first_odd_row, None if column.text else column.padded
         row = odd if padded is None else padded
-        why = "dataset.words" if name in (data.words or ()) else f"dataset.{used_as}"
+        why = "dataset.words" if name in (data.words or ()) else f"dataset.{used_as}, as the file has them"
         if row is not None and name not in (data.words or ()):
             reason = "is no number" if padded is None else "begins with 0, as ids do"
             why = f"{short(column.word(row))!r} in {_place(file, row)} {reason}"

@@ -39,8 +39,9 @@ from fkl.data.encoder import (
 )
 from fkl.data.libsvm import LABEL
 from fkl.data.problem import Incomplete, Table
+from fkl.data.sites_apart import sites_apart
 from fkl.data.store import OPENERS, DataFile, Store
-from fkl.screen.messages import note
+from fkl.screen.messages import note, warning
 
 INTEGER = re.compile(r"[+-]?\d+")
 PER_FEATURE = 10
@@ -364,12 +365,16 @@ class TableFile(Keys):
         if self.is_pattern:
             for path, count in zip(paths, np.bincount(site_of_row[keep], minlength=len(parts)), strict=True):
                 require_rows(path, int(count), " without a missing cell", 1)
-            return replace(table, site=site_of_row[rows], site_names=tuple(map(site_of, paths)))
-        if self.site is None:
-            return table
-        column = columns[self.site]
-        names = tuple(column.words(keep))  # sites in the order in which they first appear
-        return replace(table, site=column.codes(rows, names).astype(np.int64), site_names=names)
+            table = replace(table, site=site_of_row[rows], site_names=tuple(map(site_of, paths)))
+        elif self.site is not None:
+            column = columns[self.site]
+            names = tuple(column.words(keep))  # sites in the order in which they first appear
+            table = replace(table, site=column.codes(rows, names).astype(np.int64), site_names=names)
+        numeric = [name for name in (*features, self.target) if not columns[name].text and name not in words]
+        numbers = {name: columns[name].numbers[rows] for name in numeric}
+        for line in sites_apart(numbers, table.site, table.site_names) if len(table.site_names) > 1 else ():
+            warning(f"{self.path}: {line}")
+        return table
 
     def with_used_columns(self, parts: list[Columns]) -> list[Columns]:
         """The columns of each file that are used; one that a file lacks is filled if `fill` has a value for it.

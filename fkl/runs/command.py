@@ -117,6 +117,13 @@ def _show(run: Run, waited: float | None, verbose: bool, quiet: bool, folders: S
     told, summary = provenance(run.folder), read_summary(run.folder)
     for text in other_warnings(told, summary):
         warning(text)
+    if verbose:
+        from fkl.data.table_check import check_files, columns_sheet
+        from fkl.data.table_file import TableFile
+
+        if isinstance(run.dataset, TableFile):
+            tables = Path(run.paths.cache).expanduser() / "tables"
+            columns_sheet(check_files(run.dataset, tables).decisions).show()
     if not quiet:
         lines = blocks(run.folder, told, run.resolved, summary, waited)
         say(

@@ -1,0 +1,50 @@
+"""Whether the numbers of a site lie apart from those of all others, as numbers in another unit do."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fkl.data.columns import short
+
+FEWEST_ROWS = 5
+"""A site with fewer rows of a column is not compared with the others."""
+FAR = 2.0
+"""So many times the width of the others' middle half is far from their median."""
+ROWS_COMPARED = 1000
+"""Number of first rows of each site that are compared."""
+
+
+def sites_apart(
+    columns: Mapping[str, NDArray[np.float64]], site: NDArray[np.int64], site_names: Sequence[str]
+) -> list[str]:
+    """A line for each column in which a site's numbers do not touch the others', as those in another unit.
+
+    They do not if the ranges have no number in common, or if the site's median is further from that of all others than
+    twice the width of the others' middle half. The first 1000 rows of each site are compared.
+    """
+    first = np.concatenate([np.flatnonzero(site == number)[:ROWS_COMPARED] for number in range(len(site_names))])
+    rows, lines = np.sort(first), []
+    for name, numbers in columns.items():
+        known = rows[np.isfinite(numbers[rows])]
+        values, of = numbers[known], site[known]
+        found = []
+        for number in range(len(site_names)):
+            own, others = values[of == number], values[of != number]
+            if min(len(own), len(others)) < FEWEST_ROWS:
+                continue
+            low, quarter, middle, three_quarters, high = np.quantile(others, [0, 0.25, 0.5, 0.75, 1])
+            median = float(np.median(own))
+            far = abs(median - middle) > FAR * (three_quarters - quarter) > 0
+            if far or own.min() > high or own.max() < low:
+                found.append((site_names[number], median, f"{low:.5g} to {high:.5g}", middle))
+        if 2 * len(found) > len(site_names) > 2:  # such as the altitude of each site
+            lines.append(f"{short(name)} differs by site: {len(found)} of {len(site_names)} lie apart from the others")
+        elif found:
+            where, median, span, middle = found[0]
+            more = f", and so do {len(found) - 1} more" if len(found) > 1 else ""
+            lines.append(
+                f"{short(name)} of {short(where)} lies apart{more}: its median is {median:.5g}, "
+                f"that of all other sites {middle:.5g} (range {span}); is it in another unit?"
+            )
+    return lines
