@@ -176,6 +176,15 @@ class Column:
         """A cell as text, in Unicode's form NFC: words that differ only in form are the same word."""
         return normalize("NFC", self.cells[row])
 
+    def as_cells(self, typed_numbers: bool) -> list[Any]:
+        """All cells as text, or typed numbers as such; dates are dates, and None is missing."""
+        cells: list[Any] = [None if hole else cell for cell, hole in zip(self.cells, self.holes, strict=True)]
+        for row, number in enumerate(self.numbers.tolist() if typed_numbers else ()):
+            cells[row] = number if number == number else cells[row]
+        for row, date in enumerate(self.dates if self.dates is not None else ()):
+            cells[row] = cells[row] if date is None else date
+        return cells
+
     @cached_property
     def coded(self) -> Coded:
         """All cells as text, in the form that `word` returns."""
