@@ -21,13 +21,16 @@ def sites_apart(
     """A line for each column in which a site's numbers do not touch the others', as those in another unit.
 
     They do not if the ranges have no number in common, or if the site's median is further from that of all others than
-    twice the width of the others' middle half. The first 1000 rows of each site are compared.
+    twice the width of the others' middle half. The first 1000 rows of each site are compared. A column that is constant
+    at each site describes the site, and is left out.
     """
     first = np.concatenate([np.flatnonzero(site == number)[:ROWS_COMPARED] for number in range(len(site_names))])
     rows, lines = np.sort(first), []
     for name, numbers in columns.items():
         known = rows[np.isfinite(numbers[rows])]
         values, of = numbers[known], site[known]
+        if all(np.ptp(values[of == number]) == 0 for number in np.unique(of)):
+            continue  # such as the altitude of each site
         found = []
         for number in range(len(site_names)):
             own, others = values[of == number], values[of != number]
@@ -38,9 +41,7 @@ def sites_apart(
             far = abs(median - middle) > FAR * (three_quarters - quarter) > 0
             if far or own.min() > high or own.max() < low:
                 found.append((site_names[number], median, f"{low:.5g} to {high:.5g}", middle))
-        if 2 * len(found) > len(site_names) > 2:  # such as the altitude of each site
-            lines.append(f"{short(name)} differs by site: {len(found)} of {len(site_names)} lie apart from the others")
-        elif found:
+        if found:
             where, median, span, middle = found[0]
             more = f", and so do {len(found) - 1} more" if len(found) > 1 else ""
             lines.append(

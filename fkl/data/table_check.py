@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, in_one_line, plural
-from fkl.data.columns import Column, Columns, short
+from fkl.data.columns import Column, Columns, Place, short
 from fkl.data.encoder import EPOCH, in_brackets
 from fkl.data.libsvm import LABEL
 from fkl.data.sites_apart import sites_apart
@@ -156,6 +156,7 @@ def check_files(data: TableFile, tables: Path | None) -> CheckedFiles:
     FklError
         If no file can be read, or a key of the data set names what no file has.
     """
+    data.require_files_of_keys()
     paths, faults = [*data.paths, *data.test_paths], list[FileFault]()
     parts: list[Columns] = []
     for path in paths:
@@ -192,6 +193,12 @@ def check_files(data: TableFile, tables: Path | None) -> CheckedFiles:
         except FklError as error:
             faults.append(_fault(one.path, " and ".join(data.times), error))
         prepared.append(replace(one, by_name=columns))
+    for one in prepared:
+        for name in set(one.by_name) & {*dates} - dropped:
+            if (odd := data.not_a_date(name, dates[name], one)) and not any(
+                (fault.path, fault.column) == (one.path, name) for fault in faults
+            ):
+                faults.append(_fault(one.path, name, FklError(odd)))
     names = list(dict.fromkeys(name for one in prepared for name in one.by_name))
     whole = prepared[0].with_holes(names).followed_by([one.with_holes(names) for one in prepared[1:]])
     decisions = tuple(_decided(data, name, whole, words, dates, dropped) for name in names)
@@ -297,4 +304,4 @@ def _decided(
 def _place(file: Columns, row: int) -> str:
     """The line of a row, with the name of its file if there are several."""
     path, _, line = file.place(row).rpartition(", ")
-    return line if path == file.path else f"{line} of {Path(path).name}"
+    return line if isinstance(file.place, Place) else f"{line} of {Path(path).name}"

@@ -297,6 +297,7 @@ class TableFile(Keys):
             a cell.
         """
         paths = [*self.paths, *self.test_paths]
+        self.require_files_of_keys()
         parts = [self.read_file(path, store.tables) for path in paths]
         if parts[0].zeros_left_out and self.target != LABEL:
             label = f"{LABEL}, or omitted: {self.path} is in LIBSVM's format"
@@ -375,6 +376,12 @@ class TableFile(Keys):
         for line in sites_apart(numbers, table.site, table.site_names) if len(table.site_names) > 1 else ():
             warning(f"{self.path}: {line}")
         return table
+
+    def require_files_of_keys(self) -> None:
+        """Refuse a name in `files` that no file of the table has."""
+        names = [Path(path).name for path in [*self.paths, *self.test_paths]]
+        for name in self.files or ():
+            require(name in names, "files", name, f"the name of a file of {self.path}: {listed(names)}")
 
     def with_used_columns(self, parts: list[Columns]) -> list[Columns]:
         """The columns of each file that are used; one that a file lacks is filled if `fill` has a value for it.
@@ -603,15 +610,23 @@ class TableFile(Keys):
     def _require_dates(self, file: Columns, dates: Mapping[str, str]) -> None:
         """Refuse a format of dates that no column has, and a column that has dates in some files only."""
         for name in dates:
-            column = file.by_name[name]
-            odd = column.first_odd_row
-            if odd is not None and not column.holes[odd]:
-                where = f"{file.place(odd)}, column {short(name)}: {short(column.word(odd))!r}"
-                raise FklError(f"{where} is not a date in dataset.date_format={dates[name]}, as other files have them")
+            if odd := self.not_a_date(name, dates[name], file):
+                raise FklError(odd)
         in_time = any(file.by_name[name].text for name in self.times)
         written = f"the format of dates in {self.path}; no column has such dates"
         used = not isinstance(self.date_format, str) or dates or in_time
         require(bool(used), "date_format", self.date_format, written)
+
+    def not_a_date(self, name: str, date_format: str, file: Columns) -> str:
+        """Message about the first cell that is no date, in a column of dates; empty if all are."""
+        column = file.by_name[name]
+        if (row := column.first_odd_row) is None:
+            return ""
+        place = file.place(row)
+        path = next(path for path in [*self.paths, *self.test_paths] if place.startswith(f"{path}, "))
+        own = self._reading_of(path).as_typed(date_format="FORMAT")
+        where = f"{place}, column {short(name)}: {short(column.word(row))!r}"
+        return f"{where} is not a date in dataset.date_format={date_format}, as in other files; {own} gives it its own"
 
     def _days(self, name: str, column: Column, date_format: str, file: Columns) -> NDArray[np.float64]:
         """Days since 1970-01-01 of a column of dates; NaN where a cell is missing."""

@@ -192,7 +192,7 @@ REFUSED = [
     (gzip.compress(gzip.compress(PLAIN.encode())), {}, "is compressed twice"),
     (gzip.compress(PLAIN.encode() * 99)[:-9], {}, "cannot be decompressed"),
     (b"PAR1" + bytes(20), {}, "is a Parquet file; give it a name that ends in .parquet"),
-    (b"% UCI\n%\n\n@RELATION iris\n@attribute a numeric\n@data\n1,2\n", {}, "is an ARFF file; pandas.DataFrame(scipy.io.arff.loadarff('own.csv')"),
+    (b"% UCI\n%\n\n@RELATION iris\n@attribute a numeric\n@data\n1,2\n", {}, "is an ARFF file; pandas."),
     (b'{"a": 1, "y": 2}\n{"a": 3, "y": 4}\n', {}, "is JSON lines; pandas.read_json('own.csv', lines=True"),
     (b"<!DOCTYPE html>\n<html><body>404</body></html>", {}, "is a web page or XML; download the file itself"),
     (pickle.dumps([1, 2]), {}, "is a file of another program"),
