@@ -45,8 +45,9 @@ class BadValue(FklError):
     Parameters
     ----------
     key : str
-        The key inside its own group, for example ``"M"``; `inside` puts the group before it. A key of another group
-        already has its group, for example ``"kernels.N"``.
+        The key inside its own group, for example ``"M"``, or ``".words.icd"`` for a name in the mapping ``words``;
+        `key_prefix` puts the group before it. A key of another group already has its group, for example
+        ``"kernels.N"``.
     value : object
         The given value.
     allowed : str
@@ -57,7 +58,8 @@ class BadValue(FklError):
 
     def __init__(self, key: str, value: object, allowed: str, help: Iterable[str] = ()) -> None:
         super().__init__(key, value, allowed, help=help)
-        self.key, self.value, self.allowed = key, value, allowed
+        self.key, self.value, self.allowed = key.removeprefix("."), value, allowed
+        self.has_group = "." in self.key and self.key == key
 
     def __str__(self) -> str:
         return f"{self.key}={in_one_line(self.value)}: must be {self.allowed}"
@@ -118,7 +120,7 @@ def key_prefix(group: str) -> Iterator[None]:
     try:
         yield
     except BadValue as error:
-        key = error.key if "." in error.key else f"{group}.{error.key}"
+        key = error.key if error.has_group else f"{group}.{error.key}"
         raise BadValue(key, error.value, error.allowed, error.help) from error.__cause__
     except MemoryError as error:
         mend = f"lower the numbers under {group}, kernels.D or replicates"

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from math import inf
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from fkl.basics.errors import require
+from fkl.basics.errors import BadValue, require
 
 GIVEN: Any = ...
 """Default of a key that has none and must be given."""
@@ -109,8 +110,10 @@ class Keys:
     """Base of the dataclasses whose fields are keys: a new object checks each field's limits."""
 
     def __post_init__(self) -> None:
-        """Refuse values outside their limits with a `BadValue`."""
+        """Refuse values outside their limits, and numbers instead of words, with a `BadValue`."""
         cls: Any = type(self)
+        for name, kind in _types_of_words(cls).items():
+            require_words(name, getattr(self, name), kind)
         for name, (one, _) in declarations(cls).items():
             value = getattr(self, name)
             self.require(value is None or one.allows(value), name)
@@ -131,6 +134,50 @@ def declarations(cls: Any) -> dict[str, tuple[Key, str]]:
             if "fkl" in one.metadata:
                 found[name] = one.metadata["fkl"], one.type.__name__ if isinstance(one.type, type) else str(one.type)
     return found
+
+
+def members(kind: Any) -> tuple[Any, ...]:
+    """The types of a union; a single other type."""
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def holds_words(kind: Any) -> bool:
+    """Whether a value of this type is a name or a word, or has such in its lists and mappings."""
+    inside = members(kind) if len(members(kind)) > 1 else get_args(kind)[-1:]
+    return kind is str or any(map(holds_words, inside))
+
+
+def require_words(place: str, value: Any, kind: Any) -> None:
+    """Refuse a number, true or false, and null in a list, where a type allows only names and words.
+
+    YAML reads 250.80 as 250.8, 01 as 1 and yes as true, so the text of such a value is lost.
+    """
+    kinds = members(kind)
+    if isinstance(value, dict):
+        for inner in (get_args(one)[-1] for one in kinds if get_origin(one) is dict):
+            for name, one in value.items():
+                if not isinstance(name, str):
+                    raise _not_a_word(place, name)
+                require_words(f".{place.removeprefix('.')}.{name}", one, inner)
+    elif isinstance(value, list | tuple):
+        for inner in (get_args(one)[0] for one in kinds if get_origin(one) is list):
+            for one in value:
+                if one is None and str in members(inner) and type(None) not in members(inner):
+                    raise _not_a_word(place, one)
+                require_words(place, one, inner)
+    elif isinstance(value, int | float) and str in kinds and (isinstance(value, bool) or float not in kinds):
+        raise _not_a_word(place, value)
+
+
+def _not_a_word(place: str, value: Any) -> BadValue:
+    written = "null" if value is None else str(value).lower()
+    return BadValue(place, written, f'text in quotes, written as in the file, such as "{written}"')
+
+
+@cache
+def _types_of_words(cls: Any) -> dict[str, Any]:
+    """Types of the keys of a class that hold names or words."""
+    return {name: kind for name, kind in get_type_hints(cls).items() if name in declarations(cls) and holds_words(kind)}
 
 
 def _shown(limit: float) -> str:

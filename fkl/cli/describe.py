@@ -351,8 +351,14 @@ def _keys(group: str, made: Class, node: dict[str, Any]) -> Iterator[Key]:
 
 def _type(annotation: str, among: tuple[str, ...]) -> str:
     """A field's type in words, or the words that it allows."""
-    kind = re.sub(r"dict\[.*\]", "dict", annotation.removesuffix(" | None")).rstrip("]")
-    kind = kind.replace("list[list[", "list of lists of ").replace("list[", "list of ").replace(" of Any", "")
+    kind = re.sub(r"dict\[.*\]", "dict", annotation.removesuffix(" | None").replace(" | None]", "]")).rstrip("]")
+    kind = (
+        kind.replace("list[list[", "list of lists of ")
+        .replace("list[", "list of ")
+        .replace(" of Any", "")
+        .replace("]", "")
+        .replace(" | ", " or ")
+    )
     listed = ", ".join(f'"{word}"' for word in among)
     return (f"{{{listed}}}" if among else kind.lower()) + " or null" * annotation.endswith(" | None")
 

@@ -112,7 +112,10 @@ def _typed(told: str) -> Schema:
     """JSON type for a key's type; any value if no JSON type fits."""
     if told.startswith("{"):
         return {"enum": re.findall(r'"([^"]*)"', told)}
-    inner = TYPES.get(re.sub(r",? or null$", "", told).rpartition(" ")[2], {})
+    told = re.sub(r",? or null$", "", told)
+    if " or " in told:
+        return {}
+    inner = TYPES.get(told.rpartition(" ")[2], {})
     for _ in range(len(re.findall(r"\blists? of ", told))):
         inner = {"type": "array", "items": inner}
     return inner

@@ -7,9 +7,11 @@ it, and among files at the same level that of the last. Later files change keys 
 Words are KEY=VALUE in Hydra's grammar; most are simple and do not need an import of Hydra.
 """
 
+import json
 import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +20,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from fkl.basics.errors import LETTERS_SHOWN, BadValue, FklError, in_one_line
+from fkl.basics.keys import holds_words
 from fkl.config.choices import CONDITIONS, GROUPS, REQUIRED, Choice, Choices, no_such_key
 from fkl.config.experiments import NO_CONFIGURATION
 
@@ -40,6 +43,7 @@ PIECE = re.compile(
     r"""
     \s*+(?:
         (?P<quoted>'(?:\\.|[^'\\])*+' | "(?:\\.|[^"\\])*+")(?=\s*+(?:[,\[\]{})]|$))
+      | (?P<name>(?<=[{,\s])(?:'(?:\\.|[^'\\])*+' | "(?:\\.|[^"\\])*+")\s*+:)
       | (?P<sign>[,\[\]{})] | (?:bool|choice|float|glob|int|interval|range|shuffle|sort|str|tag)\s*\()
       | (?P<text>(?:\$\{[^}]*+\} | \\. | \([^()]*+\) | [^,\[\]{}()\\] | \\$)++)
       | (?P<other>.)
@@ -54,6 +58,14 @@ AROUND = re.compile(r"^[ \t]+|(?<!\\)[ \t]+$")
 TAKEN = frozenset("=[]{}")
 """Characters of lists, mappings and keys, which text has only in quotes."""
 KEY = re.compile(r"[+~]{0,2}[A-Za-z_][\w.]*(/\w+)*")
+LIKE_NUMBER = re.compile(
+    r"[+-]?(?=\.?\d)(?:\d[\d_]*)?\.?(?:\d[\d_]*)?(?:e[+-]?\d[\d_]*)?|[+-]?(?:inf|nan)|true|false|null",
+    re.ASCII | re.IGNORECASE,
+)
+"""Text without quotes that Hydra reads as a number, true, false or null."""
+NAME_AND_VALUE = re.compile(r"\s*+((?:\\.|[^:\\])*+):(.*)", re.DOTALL)
+NUMERIC = ("bool", "float", "int", "interval", "range", "sort")
+"""Functions of Hydra that read numbers."""
 ODD = re.compile(r"[^A-Za-z0-9_/\-\\+.$%*@?|:= \t]")
 """Characters that text without quotes must not contain."""
 
@@ -119,8 +131,8 @@ def each_value(word: str, names: Callable[[str], list[str]]) -> list[str]:
     return [f"{override.get_key_element()}={value}" for value in values]
 
 
-def parsed(words: Iterable[str]) -> list[Any]:
-    """Words parsed by Hydra.
+def parsed(words: Iterable[str], *, text: bool = False) -> list[Any]:
+    """Words parsed by Hydra; with `text`, names and words stay what was typed: 250.80, 01, true.
 
     Raises
     ------
@@ -137,10 +149,10 @@ def parsed(words: Iterable[str]) -> list[Any]:
             many = "write consecutive numbers as range(FIRST,END), and split other long lists into several sweeps"
             raise FklError(f"{in_one_line(word)}: longer than {LONGEST} letters; {many}")
         try:
-            found += parser.parse_overrides([quoted(word)])
+            found += parser.parse_overrides([quoted(word, text=text)])
         except (HydraException, RecursionError):
-            key, _, value = word.partition("=")
-            if (named := _with_quoted_names(value)) is None:
+            key, _, value = quoted(word, text=text).partition("=")
+            if (named := _with_quoted_names(value, text)) is None:
                 raise _not_understood(word) from None
             [override] = parsed([f"{key}=null"])
             found.append(replace(override, _value=named, input_line=word))
@@ -149,13 +161,35 @@ def parsed(words: Iterable[str]) -> list[Any]:
     return found
 
 
-def _with_quoted_names(value: str) -> dict[str, Any] | None:
+def is_hydras(word: str) -> bool:
+    """Whether Hydra's own parser can read a word that fkl can read."""
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+    from hydra.errors import HydraException
+
+    with suppress(HydraException):
+        return bool(OverridesParser.create().parse_overrides([word]))
+    return False
+
+
+def _with_quoted_names(value: str, text: bool) -> dict[str, Any] | None:
     """A mapping with quoted names, {"CO(GT)":3}, which Hydra cannot parse; None for anything else."""
     try:
-        found = yaml.safe_load(value) if value.startswith("{") and '"' in value else None
+        root = yaml.compose(value, yaml.SafeLoader) if value.startswith("{") else None
+        if not isinstance(root, yaml.MappingNode) or any(
+            one.start_mark.index == one.end_mark.index for _, one in root.value
+        ):
+            return None
+        found: dict[str, Any] = _text_in(root) if text else yaml.safe_load(value)
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and None not in found.values() else None
+    return found
+
+
+def _text_in(node: yaml.Node) -> Any:
+    """The text of each value of YAML; null as the value of a name stays null."""
+    if isinstance(node, yaml.MappingNode):
+        return {name.value: None if one.tag.endswith(":null") else _text_in(one) for name, one in node.value}
+    return [_text_in(one) for one in node.value] if isinstance(node, yaml.SequenceNode) else node.value
 
 
 def _not_understood(word: str) -> FklError:
@@ -172,19 +206,48 @@ def _not_understood(word: str) -> FklError:
     return FklError(f"{in_one_line(word)}: not understood; write KEY=VALUE{may_be}")
 
 
-def quoted(word: str) -> str:
-    """A word in a form that Hydra can parse, so users need not quote ``out=größe``. Most words do not change."""
+def quoted(word: str, *, text: bool = False) -> str:
+    """A word in a form that Hydra can parse, so users need not quote ``out=größe``. Most words do not change.
+
+    With `text`, numbers, true and false, and null in a list get quotes too: they stay the text that was typed;
+    null alone, or as the value of a name in a mapping, stays null.
+    """
     key, equals, value = word.partition("=")
-    return key + equals + PIECE.sub(_quoted_piece, value) if ODD.search(value) else word
+    return key + equals + _quoted_value(value, text) if text or ODD.search(value) else word
 
 
-def _quoted_piece(piece: re.Match[str]) -> str:
+def _quoted_value(value: str, text: bool, *, names: bool = False) -> str:
+    """A value with quotes around some of its parts; with `names`, around all names, as YAML needs them."""
     from hydra.core.override_parser.types import Quote, QuotedString
 
-    text = piece["text"]
-    if text is None or text[0] in "'\"" or not ODD.search(ESCAPED.sub("", INTERPOLATION.sub("", text))):
-        return piece[0]
-    return QuotedString(ESCAPED.sub(r"\1", AROUND.sub("", text)), Quote.single).with_quotes()
+    inside: list[str] = []  # open brackets and functions, the innermost last
+    before_name = odd_name = False
+
+    def with_quotes(piece: re.Match[str]) -> str:
+        nonlocal before_name, odd_name
+        sign, part, start = piece["sign"] or piece["other"] or "", piece["text"] or "", ""
+        if sign.endswith(("[", "{", "(")):
+            inside.append(sign)
+        elif sign in ("]", "}", ")"):
+            del inside[-1:]
+        elif before_name and inside[-1:] == ["{"] and (pair := NAME_AND_VALUE.fullmatch(part)):
+            name, part = pair.groups()
+            odd_name |= bool(ODD.search(ESCAPED.sub("", name)) or (text and LIKE_NUMBER.fullmatch(name)))
+            start = (json.dumps(ESCAPED.sub(r"\1", name), ensure_ascii=False) if names else name) + ":"
+        odd_name |= bool(piece["name"])
+        before_name = sign in ("{", ",")
+        part = AROUND.sub("", part)
+        if not part or part[0] in "'\"" or (part.lower() == "null" and inside[-1:] != ["["]):
+            return start + part if start else piece[0]
+        like_number = text and LIKE_NUMBER.fullmatch(part) and not any(one.startswith(NUMERIC) for one in inside)
+        if not (like_number or (names and text) or ODD.search(ESCAPED.sub("", INTERPOLATION.sub("", part)))):
+            return start + part if start else piece[0]
+        part = ESCAPED.sub(r"\1", part)
+        in_quotes = json.dumps(part, ensure_ascii=False) if names else QuotedString(part, Quote.single).with_quotes()
+        return start + in_quotes
+
+    changed = PIECE.sub(with_quotes, value)
+    return _quoted_value(value, text, names=True) if odd_name and not names else changed
 
 
 MOST_FILES = 1000
@@ -237,8 +300,39 @@ def compose_read(words: Iterable[Word], folders: Sequence[Path] = ()) -> Compose
     for word in changes:
         if word.key.partition(".")[0] in files.nulls:
             continue  # a sweep over secure=null,pairwise secure.bits=20 has this word in both jobs
-        _apply_word(composed.config, word)
+        _apply_word(composed.config, _as_typed(composed.config, word))
     return composed
+
+
+def quoted_for_sweep(words: Sequence[str], folders: Sequence[Path] = ()) -> list[str]:
+    """Words of a sweep, in which names and words that look like numbers have quotes; Hydra would change their text."""
+    if all(quoted(word, text=True) == quoted(word) for word in words):
+        return [*map(quoted, words)]
+    choices = Choices(*folders)
+    choosing = [each_value(one, choices.names) for one in words if choices.is_group(one.partition("=")[0].lstrip("+"))]
+    first = [some[0] for some in choosing if some]
+    jobs = [
+        first,
+        *([*first[:place], one, *first[place + 1 :]] for place, some in enumerate(choosing) for one in some[1:]),
+    ]
+    configs = [compose(*job, folders=folders) for job in jobs]
+    keys = [word.partition("=")[0].lstrip("+~") for word in words]
+    of_text = [any(_is_of_words(config, key) for config in configs) for key in keys]
+    return [quoted(word, text=text) for word, text in zip(words, of_text, strict=True)]
+
+
+def _as_typed(config: dict[str, Any], word: Word) -> Word:
+    """A word; its value is the text that was typed if its key holds names or words."""
+    changes = isinstance(word.value, dict) or quoted(word.text, text=True) != quoted(word.text)
+    if not changes or not _is_of_words(config, word.key):
+        return word
+    return word._replace(value=parsed([word.text], text=True)[0].value())
+
+
+def _is_of_words(config: dict[str, Any], key: str) -> bool:
+    from fkl.config.loading import type_of_key
+
+    return holds_words(type_of_key(config, key))
 
 
 def sweep_of(words: Iterable[Word], folders: Sequence[Path] = ()) -> dict[str, str]:

@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from functools import cached_property
@@ -26,6 +26,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fkl import __version__
 from fkl.basics.environment import current_folder, variable
 from fkl.basics.errors import BadValue, FklError, did_you_mean, key_prefix, own_lines, require, with_own_line
+from fkl.basics.keys import members, require_words
 from fkl.config import digest as source
 from fkl.config.choices import CONDITIONS
 from fkl.config.digest import decisive
@@ -284,6 +285,9 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
         The message names the key and its allowed values.
     """
     plain = resolved(config)
+    for path, node, name in _interpolations(config, plain):  # out=${seed} is the text of a number
+        if isinstance(node[name], int | float) and str in members(type_of_key(plain, path)):
+            node[name] = str(node[name])
     groups = (*NODES, *OPTIONAL_NODES, "paths", "logger")
     top = {key: value for key, value in plain.items() if key not in groups}
     nodes: dict[str, Any] = dict.fromkeys(OPTIONAL_NODES)
@@ -328,6 +332,15 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     return run
 
 
+def _interpolations(config: Any, plain: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Key of each interpolation, and where its value is: a mapping or list, and a name in it."""
+    for name, value in config.items() if isinstance(config, dict) else enumerate(config):
+        if isinstance(value, dict | list):
+            yield from _interpolations(value, plain[name], f"{path}{name}.")
+        elif isinstance(value, str) and "${" in value:
+            yield f"{path}{name}", plain, name
+
+
 def engine(name: str) -> Any:
     """The `fkl.engines.base.Engine` with this name; its module is imported at the first use."""
     module, _, kind = ENGINES[name].rpartition(".")
@@ -351,6 +364,27 @@ def _make_from_node(node: dict[str, Any] | None, group: str) -> tuple[Any, dict[
     given = {key: value for key, value in node.items() if key != "_target_"}
     made, values = build(target.with_keys(given) if hasattr(target, "with_keys") else target, given, group)
     return made, node | values
+
+
+def type_of_key(config: dict[str, Any], key: str) -> Any:
+    """Declared type of a key of a composed configuration; Any if that is not known."""
+    kind: Any = Settings
+    node: Any = config
+    for place, name in enumerate(key.replace("[", ".").replace("]", "").split(".")):
+        node = node.get(name) if isinstance(node, dict) else None
+        if isinstance(node, dict) and "_target_" in node:
+            given = {inner: value for inner, value in node.items() if inner != "_target_"}
+            try:
+                kind = _imported("_target_", str(node["_target_"]), "class")
+                kind = kind.with_keys(given) if hasattr(kind, "with_keys") else kind
+            except FklError:  # `load` reports it
+                return Any
+        elif name == "paths" and not place:
+            kind = Paths
+        else:
+            inner = next((one for one in members(kind) if is_dataclass(one) or get_args(one)), Any)
+            kind = get_type_hints(inner).get(name, Any) if is_dataclass(inner) else (get_args(inner) or (Any,))[-1]
+    return kind
 
 
 def _imported(key: str, path: str, what: str) -> Any:
@@ -404,6 +438,7 @@ def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...
         if is_dataclass(types[key]) and isinstance(value, dict):
             with key_prefix(f"{group}.{key}"):
                 value, _ = build(types[key], value, f"{group}.{key}")
+        require_words(key, value, types[key])
         try:
             plain[key] = "???" if value is MISSING else _as_type(value, types[key])
         except (ValueError, TypeError, LookupError, OverflowError):
@@ -434,8 +469,11 @@ def _as_type(value: Any, kind: Any) -> Any:
         value = {str(name): one for name, one in value.items()}  # a column without a name is called by its number
     if kind is Any or (value is None and type(None) in inner):
         return value
-    if type(None) in inner:
-        return _as_type(value, inner[0])
+    if len(members(kind)) > 1:
+        for one in members(kind):
+            with suppress(ValueError, TypeError, LookupError, OverflowError):
+                return _as_type(value, one)
+        raise TypeError
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if get_origin(kind) is list and isinstance(value, list | tuple):
@@ -446,16 +484,16 @@ def _as_type(value: Any, kind: Any) -> Any:
         return WORDS_OF_BOOL[str(value).lower()]
     if kind in (int, float) and type(value) in (int, str, kind):
         return kind(value)
-    if kind is str and isinstance(value, bool | int | float | str):
-        return str(value)
+    if kind is str and isinstance(value, str):
+        return value
     raise TypeError
 
 
 def _in_words(kind: Any) -> str:
     """The values that a field's type allows, as text."""
     inner = get_args(kind)
-    if type(None) in inner:
-        return f"{_in_words(inner[0])} or null"
+    if len(members(kind)) > 1:
+        return " or ".join("null" if one is type(None) else _in_words(one) for one in inner)
     if get_origin(kind) is list:
         return f"a list of {_in_words(inner[0])}"
     return NAMES_OF_TYPES.get(get_origin(kind) or kind, "another type")

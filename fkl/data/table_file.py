@@ -4,7 +4,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import BadValue, FklError, plural, require
-from fkl.basics.keys import Keys, key
+from fkl.basics.keys import Keys, key, require_words
 from fkl.basics.memory import shown_bytes
 from fkl.data import csv_file, own_file, parsed_tables, typed_file
 from fkl.data.columns import Coded, Column, Columns, Place, listed, short
@@ -92,7 +92,7 @@ class TableFile(Keys):
         "Column with the site of each row; sites are the clients of partition=sites. Not a feature.",
         must="a column other than the target, or null",
     )
-    time: Any = key(
+    time: str | list[str] | None = key(
         None,
         "Column of numbers or dates with the time of each row, or several columns that give it together, such as "
         "[date, hour]. Rows are used in this order, otherwise in the file's. Not a feature.",
@@ -122,12 +122,12 @@ class TableFile(Keys):
     encoding: str | None = key(
         None, "Encoding of text, such as ``latin-1``; None for UTF-8, and for UTF-16 with its byte order mark."
     )
-    hole: list[Any] | None = key(
+    hole: list[str | float | None] | None = key(
         None,
         "Words and numbers that mark missing cells, in addition to empty ones; None for NA, NaN, ? and null, in "
         "text only. A list replaces these: with ``[]``, NA is a word. A number matches all ways to write it.",
     )
-    date_format: Any = key(
+    date_format: str | dict[str, str | None] | None = key(
         None,
         "Format of dates in Python's codes, such as ``%d.%m.%Y``, or a format for each column. A feature of dates "
         "becomes days since 1970-01-01, with hours as fractions of a day; a month, ``%Y-%m``, is its first day. A "
@@ -142,7 +142,7 @@ class TableFile(Keys):
         "training rows. A missing target, site or time is never filled in: ``mean`` drops its row.",
         among=("refuse", "drop", "mean"),
     )
-    fill: dict[str, Any] | None = key(
+    fill: dict[str, str | float] | None = key(
         None,
         "By column, a value for its missing cells: a number, days for a date, or for a column of text a word. "
         "`missing` treats all other columns.",
@@ -160,7 +160,7 @@ class TableFile(Keys):
         "of first appearance in training rows, or a feature for each word, which is 1 in rows with the word.",
         among=TEXTS,
     )
-    words: dict[str, Any] | None = key(
+    words: dict[str, list[str] | None] | None = key(
         None,
         "By column, a list of its words in the order of their codes or features. A word that is not in the list is "
         "refused, unless the list has the word ``other``: then it counts as that. Null instead of a list takes all "
@@ -184,7 +184,10 @@ class TableFile(Keys):
         written = "a format of days or months in Python's codes, for example %d.%m.%Y or %Y-%m-%d %H:%M, or null"
         formats = self.date_format if isinstance(self.date_format, dict) else {"": self.date_format}
         for name, one in formats.items():
-            place, part = f"date_format{name and '.'}{name}", name in self.times and len(self.times) > 1
+            place, part = (
+                f".date_format.{name}" if name else "date_format",
+                name in self.times and len(self.times) > 1,
+            )
             fits = one is None or (isinstance(one, str) and (part or _is_format(one)))
             require(fits, place, one, written)
             require(not name or name not in (self.site, self.target), place, one, "a column other than target or site")
@@ -193,15 +196,14 @@ class TableFile(Keys):
             require(not named, one, ", ".join(named), "columns other than target, site and time")
         for name, value in (self.fill or {}).items():
             fits = isinstance(value, str) or (isinstance(value, int | float) and math.isfinite(value))
-            require(fits, f"fill.{name}", value, "a finite number, or a word of a column of text")
+            require(fits, f".fill.{name}", value, "a finite number, or a word of a column of text")
         for name, words in (self.words or {}).items():
-            is_list = words is None or (isinstance(words, list) and all(isinstance(word, str) for word in words))
-            distinct = is_list and (words is None or len({normalize("NFC", word) for word in words}) == len(words) > 0)
-            require(distinct, f"words.{name}", words, "a list of different words, or null")
+            distinct = words is None or len({normalize("NFC", word) for word in words}) == len(words) > 0
+            require(distinct, f".words.{name}", words, "a list of different words, or null")
         for name, keys in (self.files or {}).items():
             allowed = {*READING_KEYS, "date_format"}
             one = f"keys for this file: {', '.join(sorted(allowed))}"
-            require(isinstance(keys, dict) and {*keys} <= allowed, f"files.{name}", keys, one)
+            require(isinstance(keys, dict) and {*keys} <= allowed, f".files.{name}", keys, one)
             with key_prefix_of_file(name):
                 _ = self._reading_of(name)
         coded = self.text in ("code", "one_hot") or not self.words
@@ -648,8 +650,11 @@ class TableFile(Keys):
     def _fill_value(self, name: str, value: Any, words: tuple[str, ...] | None) -> float:
         """The value of a feature's missing cells: a number, or the code of one of its words."""
         if words is None:
-            require(not isinstance(value, str), f"dataset.fill.{name}", value, "a number, like the column's others")
-            return float(value)
+            with suppress(ValueError):
+                if math.isfinite(number := float(value)):
+                    return number
+            raise BadValue(f"dataset.fill.{name}", value, "a number, like the column's others")
+        require_words(f"dataset.fill.{name}", value, str)
         word = word_of(value)
         require(word in words, f"dataset.fill.{name}", value, f"one of the column's words: {_some(words)}")
         return float(words.index(word))
@@ -715,7 +720,7 @@ def key_prefix_of_file(name: str) -> Iterator[None]:
     try:
         yield
     except BadValue as error:
-        raise BadValue(f"files.{name}.{error.key}", error.value, error.allowed) from None
+        raise BadValue(f".files.{name}.{error.key}", error.value, error.allowed) from None
 
 
 def site_of(path: str) -> str:

@@ -11,9 +11,10 @@ from typing import Any
 from hydra.utils import get_class
 
 from fkl.basics.errors import BadValue, FklError, did_you_mean, require
+from fkl.basics.keys import require_words
 from fkl.config.choices import GROUPS, Choices, read_mapping, read_text, tuned_keys
 from fkl.config.compose import compose, keys_of, quoted, read_words
-from fkl.config.loading import Run, load
+from fkl.config.loading import Run, load, type_of_key
 from fkl.config.settings import Settings
 from fkl.engines.apart import why_not
 from fkl.statistics.differences import MOST_SEEDS
@@ -350,6 +351,8 @@ def _part(entry: Any, group: str, folders: Sequence[Path]) -> Part:
         kind = {"algo": "methods", "dataset": "datasets"}[group]
         raise BadValue(kind, entry, f"a name, or keys such as {{{group}: NAME, KEY: VALUE}}")
     words, choices = [], Choices(*folders)
+    chosen = choices.spelled(group, str(entry[group]))
+    node = {group: keys_of(group, chosen, folders)}
     for key, value in entry.items():
         name = str(key)
         if name == "name":
@@ -358,9 +361,10 @@ def _part(entry: Any, group: str, folders: Sequence[Path]) -> Part:
             name = f"{group}.{name}"
         if name in GROUPS and isinstance(value, str):
             value = choices.spelled(name, value)
+        require_words(name, value, type_of_key(node, name))
         words.append(f"{name}={_as_word(value)}")
     choices_first = sorted(words, key=lambda word: "." in word.partition("=")[0])
-    return Part(choices.spelled(group, str(entry[group])), tuple(choices_first))
+    return Part(chosen, tuple(choices_first))
 
 
 def _as_word(value: object) -> str:

@@ -25,7 +25,7 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 
 from fkl.basics.errors import BadValue, FklError, require
 from fkl.config.choices import Choices, no_such_key, not_known
-from fkl.config.compose import compose, parsed, quoted, read_words, sweep_of
+from fkl.config.compose import compose, is_hydras, parsed, quoted, quoted_for_sweep, read_words, sweep_of
 from fkl.config.loading import resolved
 from fkl.runs.metrics import LARGER_IS_BETTER
 from fkl.sweeps import optuna
@@ -51,17 +51,26 @@ NODE = {
 
 
 class JobLoader(ConfigLoader):
-    """Gives job configurations to Hydra's sweepers and launchers, which pass it to their workers."""
+    """Gives job configurations to Hydra's sweepers and launchers, which pass it to their workers.
 
-    def __init__(self, folders: Sequence[Path]) -> None:
-        self.folders = tuple(folders)
+    Parameters
+    ----------
+    folders : sequence of Path
+        Folders with choices, in addition to fkl's own.
+    shared : sequence of str
+        Words of all jobs that Hydra's sweepers cannot parse.
+    """
+
+    def __init__(self, folders: Sequence[Path] = (), shared: Sequence[str] = ()) -> None:
+        self.folders, self.shared = tuple(folders), tuple(shared)
 
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         """Compose a job's configuration, as for a single run, together with Hydra's node."""
-        config = OmegaConf.create(compose(*sweep_overrides, folders=self.folders))
+        words = [*self.shared, *sweep_overrides]
+        config = OmegaConf.create(compose(*words, folders=self.folders))
         config["hydra"] = deepcopy(master_config["hydra"])
         OmegaConf.set_readonly(config.hydra, False)
-        config.hydra.overrides.task = list(sweep_overrides)
+        config.hydra.overrides.task = words
         return config
 
     def get_group_options(self, group_name: str, *_: Any, **__: Any) -> list[str]:
@@ -134,7 +143,8 @@ def sweep(
     require_folder("hydra.sweep.dir", folder)
     sweeper.params = params
     HydraConfig.instance().set_config(config)
-    context = HydraContext(config_loader=JobLoader(folders), callbacks=NoCallbacks())  # type: ignore[arg-type]
+    shared = [word for word in of_runs if not is_hydras(word)]
+    context = HydraContext(config_loader=JobLoader(folders, shared), callbacks=NoCallbacks())  # type: ignore[arg-type]
     alone = config.hydra.launcher._target_.endswith("BasicLauncher")  # progress bars of several workers would mix
     swept = [*params, *(one.get_key_element().lstrip("+") for one in parsed(of_runs) if one.is_sweep_override())]
     plan = {"jobs": jobs, "fail_fast": fail_fast, "swept": swept, "quiet": quiet, "progress": alone and not quiet}
@@ -145,16 +155,17 @@ def sweep(
         else:
             made = Plugins.instance().instantiate_sweeper(hydra_context=context, task_function=run_job, config=config)
         made.launcher = Launcher(made.launcher)
-        made.sweep(of_runs)
+        made.sweep([word for word in of_runs if word not in shared])
 
 
 def of_jobs(words: Sequence[str], folders: Sequence[Path]) -> tuple[list[str], dict[str, str], list[Override]]:
     """Words of a sweep's jobs: the given words, the sweep of an experiment that they choose, and both merged."""
     given = [word for word in words if not OF_HYDRA.match(word)]
-    parsed(given)  # so an error names a word as it was given
-    of_runs = [quoted(word) for word in given]
-    chosen = [str(one.input_line) for one in parsed(of_runs) if not one.is_sweep_override()]
-    params = {key: quoted(f"={value}")[1:] for key, value in sweep_of(read_words(chosen), folders).items()}
+    chosen = [word for word, one in zip(given, parsed(given), strict=True) if not one.is_sweep_override()]
+    swept = sweep_of(read_words(chosen), folders)
+    words = quoted_for_sweep([*given, *(f"{key}={value}" for key, value in swept.items())], folders)
+    of_runs = words[: len(given)]
+    params = {key: word.partition("=")[2] for key, word in zip(swept, words[len(given) :], strict=True)}
     return of_runs, params, optuna.merged(params, of_runs)
 
 
