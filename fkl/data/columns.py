@@ -149,7 +149,7 @@ class Column:
     def of_numbers(
         cls, numbers: NDArray[np.float64], cells: Sequence[Any] | None = None, missing: Collection[float] = ()
     ) -> "Column":
-        """A column of typed numbers, of which NaN and these numbers are missing; `cells` has them as typed."""
+        """A column of typed numbers; NaN and the numbers in `missing` are missing, and `cells` has them as typed."""
         holes = np.isnan(numbers) | np.isin(numbers, list(missing))
         typed = numbers if cells is None else cells
 

@@ -92,7 +92,7 @@ def read(path: str, raw: bytes, reading: Reading) -> Columns:
 
 
 def without_lines(words: str, skip: int, path: str) -> str:
-    """The text with so many empty lines at its beginning, so that the others keep their numbers."""
+    """The text with its first lines emptied; the other lines keep their numbers."""
     *above, rest = words.split("\n", skip)
     require(len(above) == skip, "skip", skip, f"fewer than the {len(above) + 1} lines of {path}")
     return "\n" * skip + rest
@@ -193,7 +193,7 @@ def _cause_of_one_more(cells: Sequence[str], names: Sequence[str], sign: str, wo
 
 @dataclass(frozen=True)
 class _Table:
-    """The cells of a text, of which pandas reads the numbers and `ends` finds the words.
+    """The cells of a text: pandas reads the numbers, and `ends` finds the words.
 
     Parameters
     ----------

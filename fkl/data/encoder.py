@@ -215,7 +215,7 @@ def days(cell: object, date_format: str) -> float:
     try:
         if isinstance(cell, date):  # including dates of pandas, and its NaT
             moment = datetime.fromisoformat(cell.isoformat())
-        else:  # %f reads microseconds, of which nanoseconds have three digits more
+        else:  # %f reads six digits of a second; nanoseconds have nine
             moment = datetime.strptime(re.sub(r"(\.\d{6})\d{1,3}(?!\d)", r"\1", str(cell).strip()), date_format)
     except (ValueError, re.error):  # the latter if a format names a part twice
         return float("nan")

@@ -214,7 +214,7 @@ def check_files(data: TableFile, tables: Path | None) -> CheckedFiles:
 
 
 def _fault(path: str, column: str, error: FklError) -> FileFault:
-    """The fault that an error tells of, without the names of the file and the column."""
+    """The fault that an error names, without the names of the file and the column."""
     place, message = "", str(error).removeprefix(path).lstrip(":, ")
     if found := PLACE.match(message):
         place, message = found[1], message[found.end() :]

@@ -281,7 +281,7 @@ class TableFile(Keys):
 
     @property
     def is_pattern(self) -> bool:
-        """Whether the path names several files, each of which is a site."""
+        """Whether the path names several files; then each file is a site."""
         return PATTERN.search(self.path) is not None and not Path(self.path).is_file()
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:

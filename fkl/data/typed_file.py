@@ -192,7 +192,7 @@ def read(path: str, raw: bytes, reading: Reading) -> Columns:
 
 
 def _columns_by_name(path: str, content: Any, reading: Reading) -> Columns:
-    """Columns of a data frame, or of arrays by name, of which some may have a fault."""
+    """Columns of a data frame, or of arrays by name; some may have a fault."""
     parts = {name: part for name, part in content.items() if not INDEX.fullmatch(str(name))}
     lengths = [len(part) for part in parts.values() if not isinstance(part, Fault)]
     rows = Counter(lengths).most_common(1)[0][0] if lengths else 0
@@ -246,7 +246,7 @@ def _convert_column(values: Any, reading: Reading) -> Column:
 
 
 def _convert_cells(cells: list[Any], reading: Reading) -> Column:
-    """A column of typed cells, of which None are missing: numbers, text, dates, or several of them."""
+    """A column of typed cells: numbers, text, dates, or several of them; None is missing."""
     kinds = {type(cell) for cell in cells} - {type(None)}
     for kind in kinds:
         if not issubclass(kind, READABLE):
