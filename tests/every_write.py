@@ -240,6 +240,6 @@ def published() -> Iterator[str]:
     with zipfile.ZipFile(archive, "w") as stream:
         for site in ("Adelaide", "Perth", "Sydney", "Tasmania"):
             stream.writestr(f"{site}_Data.csv", "1,2\n" * 10_000)
-    name = str(dataset("wec").files[0].archive)
+    name = str(dataset("wec").data_files[0].archive)
     with served(**{name: archive.getvalue()}) as site:
         yield site.address
