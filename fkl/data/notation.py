@@ -2,7 +2,8 @@
 
 As words they would be a silent error: a feature for each number. So a column in which most cells are such numbers is
 refused. The guard looks at what is in a cell, not at a list of units: one number, and around it signs or a unit.
-Letters directly before the digits make a name instead, as in V57 or ward_3.
+Names are words: letters directly before the digits, as in V57 or ward_3, a longer word before a whole number, as in
+Week 3, a rank, as in 3rd, and a month or a quarter, as in 1998 Q1.
 """
 
 import re
@@ -14,19 +15,36 @@ from numpy.typing import NDArray
 MINUS = "\u2212"
 """The minus sign of typeset text, which is read like the hyphen."""
 SIGN = rf"[+\-{MINUS}]"
-GROUPED = r"\d{1,3}(?:[.,'’_ \u00a0\u202f]\d{3})+(?:[.,]\d+)?|\d{1,2}(?:,\d{2})*,\d{3}(?:\.\d+)?"
+DASH = rf"[{MINUS}\u2010-\u2015\ufe63\uff0d]"
+"""Signs that look like the hyphen, and stand for it before a number."""
+GROUPED = (
+    r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d{1,3}(?:['’_ \u00a0\u202f]\d{3})+(?:[.,]\d+)?"
+    r"|\d{1,2}(?:,\d{2})*,\d{3}(?:\.\d+)?"
+)
+"""A number like 910.141.2 has no sign that groups digits."""
 NUMBER = rf"0[xX][0-9a-fA-F]+|{GROUPED}|\d+(?:[.,]\d*)?|(?<![^\W\d_])[.,]\d+|[¼½¾⅐-⅞]"
-EXPONENT = rf"[eEdDqQ]{SIGN}?\d+|(?<=[.,\d]){SIGN}\d{{3}}|\s*[x×*·]\s*10(?:\s*\^?\s*{SIGN}?\d+|[⁺⁻⁰¹²³⁴-⁹]+)"
-"""Also Fortran's, which has D or Q instead of E, or no letter before three digits."""
+EXPONENT = (
+    rf"[eEdD]{SIGN}?\d+|[qQ](?:{SIGN}\d+|\d\d+)|(?<=[.,\d]){SIGN}\d{{3}}"
+    rf"|\s*[x×*·]\s*10(?:\s*\^?\s*{SIGN}?\d+|[⁺⁻⁰¹²³⁴-⁹]+)"
+)
+"""Also Fortran's, which has D or Q instead of E, or no letter before three digits; then the number has a point."""
 UNCERTAINTY = rf"\s*(?:±|\+/?[-{MINUS}])\s*(?:{NUMBER})|\(\d+\)"
 UNIT_DIGIT = r"(?<=[^\W\d_])\^?-?\d(?!\d)"
 """A digit of a unit, as in m2 or s^-1."""
 WITH_ONE_NUMBER = re.compile(
-    rf"(?P<before>\D*?)(?P<sign>(?:{SIGN}\s*)?)(?P<number>{NUMBER})(?P<exponent>{EXPONENT})?(?:{UNCERTAINTY})?"
+    rf"(?P<before>\D*?)(?P<sign>(?:(?:{SIGN}|{DASH})\s*)?)(?P<number>{NUMBER})(?P<exponent>{EXPONENT})?(?:{UNCERTAINTY})?"
     rf"(?P<after>(?:\D|{UNIT_DIGIT})*)"
 )
 NAME = re.compile(r"(?:[^\W\d_]|_)[-_/#:]?$")
 """End of what stands before the digits of a name, as in V57, ward_3 or site-3."""
+RANK = re.compile(r"_|(?:st|nd|rd|th)\b", re.IGNORECASE)
+"""Beginning of what stands behind the digits of a rank, as in 3rd, or of a name, as in 3_north."""
+MONTH = re.compile(
+    r"[\W_]*(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?|[qh][1-4])[\W_]*",
+    re.IGNORECASE,
+)
+"""What stands beside a year, or a day, as in 1975 Jan or 1998 Q1."""
 MOST_SIGNS = 3
 """So many letters and signs beside a number are always a unit; more of them must stand beside other numbers, too."""
 FEWEST_NUMBERS = 3
@@ -36,10 +54,18 @@ FEWEST_NUMBERS = 3
 def number_inside(cell: str) -> tuple[str, str] | None:
     """The only number in a cell and all that stands around it; None if it has no number, several, or is a name."""
     found = WITH_ONE_NUMBER.fullmatch(cell)
-    if found is None or NAME.search(found["before"]):
+    if found is None or NAME.search(found["before"]) or RANK.match(found["after"]):
         return None
-    exponent = re.sub("^[dDqQ]", "e", found["exponent"] or "")
-    return found["sign"].rstrip() + found["number"] + exponent, "".join((found["before"] + found["after"]).split())
+    number, exponent = found["number"], found["exponent"] or ""
+    around, before = ("".join(part.split()) for part in (found["before"] + found["after"], found["before"]))
+    whole = number.isdecimal() and not exponent
+    if MONTH.fullmatch(around) or (whole and len(before) > MOST_SIGNS):
+        return None
+    if exponent[:1] in (*"+-", MINUS) and number.isdecimal():  # 50-100 is a range
+        return None
+    exponent = re.sub(r"^[dDqQ]|^(?=[-+])", "e", exponent)
+    sign = re.sub(DASH, "-", found["sign"].rstrip() or re.sub(rf"^({SIGN}|{DASH})?.*", r"\1", before))
+    return sign + number + exponent, around
 
 
 def first_in_other_notation(
