@@ -18,7 +18,7 @@ from fkl.data.store import Store
 from fkl.data.table_check import SiteColumn, check_files, columns_sheet
 from fkl.data.table_file import TableFile
 from fkl.data.vertical import Vertical
-from fkl.screen.messages import refuse, say, warning
+from fkl.screen.messages import note, refuse, say
 from fkl.screen.sheet import Sheet
 from fkl.tasks.task import read_table, split_table
 
@@ -71,7 +71,7 @@ def _show_check(run: Run, data: TableFile) -> None:
     with key_prefix("dataset"), limited_to_free_memory():
         checked = check_files(data, Store(Path(), cache=Path(run.paths.cache).expanduser()).tables)
     lines = checked.fault_lines()
-    for line in lines:
+    for line in lines if len(lines) > 1 else ():
         refuse(FklError(line))
     columns_sheet(checked.decisions).show()
     if len(checked.site_names) > 1:
@@ -81,8 +81,10 @@ def _show_check(run: Run, data: TableFile) -> None:
         Sheet.from_rows([*headings], shown, [3]).show()
         if len(rows) > SITE_ROWS_SHOWN:
             say(f"... and {len(rows) - SITE_ROWS_SHOWN} more rows: {_site_columns_saved(run, rows)}")
-        for line in checked.apart():
-            warning(line)
+        for line in checked.apart() if lines else ():  # without faults, reading the table says so, too
+            note(line)
+    if len(lines) == 1:
+        raise FklError(lines[0])
     if lines:
         count = f"{plural(len(lines), 'kind')} of faults in {plural(len(data.paths + data.test_paths), 'file')}"
         raise FklError(f"{count}, see above: nothing can be run before they are mended")

@@ -59,6 +59,10 @@ class FileFault(NamedTuple):
     column: str
     message: str
 
+    def __str__(self) -> str:
+        place = f"{self.path}, {self.place}".removesuffix(", ")
+        return f"{place}, column {short(self.column)}: {self.message}" if self.column else f"{place}: {self.message}"
+
 
 @dataclass(frozen=True)
 class CheckedFiles:
@@ -90,6 +94,9 @@ class CheckedFiles:
             alike.setdefault((fault.column, NUMBERS.sub("", kind)), []).append(fault)
         lines = []
         for (column, _), faults in alike.items():
+            if len(faults) == 1:
+                lines.append(str(faults[0]))
+                continue
             places = [" ".join([Path(one.path).name, one.place]).rstrip() for one in faults]
             more = f" and {len(places) - PLACES_SHOWN} more" if len(places) > PLACES_SHOWN else ""
             where, message = f"column {short(column)}, " if column else "", faults[0].message
@@ -165,7 +172,7 @@ def check_files(data: TableFile, tables: Path | None) -> CheckedFiles:
         except FklError as error:
             faults.append(_fault(path, "", error))
     if not parts:
-        raise FklError("; ".join(one.message for one in faults))
+        raise FklError("; ".join(map(str, faults)))
     if parts[0].zeros_left_out:
         data = replace(data, target=data.target or LABEL)
     try:

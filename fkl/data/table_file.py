@@ -41,7 +41,7 @@ from fkl.data.libsvm import LABEL
 from fkl.data.problem import Incomplete, Table
 from fkl.data.sites_apart import sites_apart
 from fkl.data.store import OPENERS, DataFile, Store
-from fkl.screen.messages import note, warning
+from fkl.screen.messages import note
 
 INTEGER = re.compile(r"[+-]?\d+")
 PER_FEATURE = 10
@@ -306,6 +306,8 @@ class TableFile(Keys):
             require(not self.target, "target", self.target, label)
             return replace(self, target=LABEL).load(store, rng)
         site_of_row = np.repeat(np.arange(len(parts)), [one.rows for one in parts])
+        for _ in self.names_of_rows(parts):
+            note(f"{self.path}: the first column has no name and only names rows, so it is no feature")
         parts = self.with_used_columns(parts)
         times = np.concatenate([self.times_of_rows(one) for one in parts]) if self.times else None
         dated = [self.with_dates(one) for one in parts]
@@ -376,7 +378,7 @@ class TableFile(Keys):
         numeric = [name for name in (*features, self.target) if not columns[name].text and name not in words]
         numbers = {name: columns[name].numbers[rows] for name in numeric}
         for line in sites_apart(numbers, table.site, table.site_names) if len(table.site_names) > 1 else ():
-            warning(f"{self.path}: {line}")
+            note(f"{self.path}: {line}")
         return table
 
     def require_files_of_keys(self) -> None:
@@ -735,6 +737,11 @@ def _are_dates(column: Column, date_format: str) -> bool:
     Whole numbers are dates only if the format writes them in the same way: 20240131 is one in %Y%m%d, 123456 is none.
     """
     there = np.flatnonzero(~column.holes)[:ROWS_LOOKED_AT].tolist()
+    if not column.text:  # whether their text is worth reading
+        digits, first = len(datetime(2001, 12, 31, tzinfo=UTC).strftime(date_format)), column.numbers[there]
+        fits = (first % 1 == 0) & (first >= 10.0 ** (digits - 2)) & (first < 10.0**digits)
+        if 2 * fits.sum() <= len(first):
+            return False
     cells = list(dict.fromkeys(column.cells[row] for row in there))
     read = [days(cell, date_format) for cell in cells]
     if not column.text:

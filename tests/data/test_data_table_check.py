@@ -49,10 +49,10 @@ def test_all_faults_of_all_files_are_told_at_once_and_their_keys_read_them(tmp_p
     lines = check_files(data, None).fault_lines()
     assert all("\n" not in line for line in lines)
     for said in (
-        r"celle.csv line 1: looks like data .*dataset\.files=\{celle\.csv:\{header:false\}\}",
-        r"column age, dresden.csv: no such column, 3 other files have it; .*dataset\.fill=\{age:VALUE\}",
-        r"column y, berlin.csv line 2: '0,25' .*dataset\.files=\{berlin\.csv:\{decimal:comma\}\}",
-        r"column day, berlin.csv line 2: '01\.02\.2024' is not a",
+        r".*celle.csv, line 1: looks like data .*dataset\.files=\{celle\.csv:\{header:false\}\}",
+        r".*dresden.csv, column age: no such column, 3 other files have it; .*dataset\.fill=\{age:VALUE\}",
+        r".*berlin.csv, line 2, column y: '0,25' .*dataset\.files=\{berlin\.csv:\{decimal:comma\}\}",
+        r".*berlin.csv, line 2, column day: '01\.02\.2024' is not a",
     ):
         assert any(re.match(said, line) for line in lines), (said, lines)
     table = TableFile(path=data.path, **BASE, **KEYS).load(Store(Path()), None)
