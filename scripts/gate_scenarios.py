@@ -86,7 +86,7 @@ PHISHING = (
     *("kernels.smallest=1.5", "algo.gamma=100.0", "algo.lam=1.0e-6", "algo.batch=1024", "algo.features=128"),
     *("algo.iterations=320", "algo.marks=50"),
 )
-NAVAL = ("dataset=naval", "partition.order=shuffled", "network.uplink_budget=1000", "kernels.D=100")
+NAVAL = ("dataset=naval", "network.uplink_budget=1000", "kernels.D=100")
 TABLES: dict[str, tuple[str, ...]] = {
     "POF-MKL, Table 1, naval, M=1": ("algo=pof_mkl", "algo.M=1", *NAVAL),
     "graph-aided OMKL, Table 1, concrete": ("algo=omkl_gf", "algo.M=10", "dataset=concrete", "dataset.decimals=2"),

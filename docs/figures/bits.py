@@ -18,7 +18,7 @@ from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare
 from fkl.wire.channel import UNITS
 
-NAVAL = ("dataset=naval", "partition.order=shuffled", "partition.clients=6", "partition.rounds=150")
+NAVAL = ("dataset=naval", "partition=iid", "partition.clients=6", "partition.rounds=150")
 STREAM = (*NAVAL, "kernels.N=11", "kernels.D=25", "replicates=5")
 ENERGY = ("dataset=energy", "partition=agents", "partition.rounds=100", "topology=gnm", "topology.edges=20")
 BATCH = (*ENERGY, "kernels.D=25", "kernels.smallest=0.5", "algo.iterations=150", "replicates=5")

@@ -22,7 +22,7 @@ from fkl.runs.prepare import prepare
 SIZES = (10, 30, 100, 300, 1000)
 REPLICATES = 5
 KERNELS = "replicates=20"
-NAVAL = ("dataset=naval", "partition.order=shuffled", "partition.clients=6", "partition.rounds=150")
+NAVAL = ("dataset=naval", "partition=iid", "partition.clients=6", "partition.rounds=150")
 STREAM = (*NAVAL, "kernels=rbf", "kernels.N=11")
 ENERGY = ("dataset=energy", "partition=agents", "partition.rounds=100", "topology=gnm", "topology.edges=20")
 BATCH = (*ENERGY, "kernels.smallest=0.5", "algo.iterations=150")

@@ -20,7 +20,7 @@ from fkl.engines.base import Experiment
 from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare
 
-NAVAL = ("dataset=naval", "partition.order=shuffled", "partition.clients=6", "partition.rounds=300")
+NAVAL = ("dataset=naval", "partition=iid", "partition.clients=6", "partition.rounds=300")
 FEW = ("kernels.N=11", "kernels.D=25", "replicates=5")
 METHODS = {"POF-MKL": "algo=pof_mkl", "vM-KOFL": "algo=vm_kofl"}
 DELAYS = (0, 1, 2, 4, 8, 16)

@@ -22,7 +22,7 @@ from fkl.runs.prepare import prepare
 REPLICATES = 20
 NAVAL = (
     "dataset=naval",
-    "partition.order=shuffled",
+    "partition=iid",
     "partition.clients=20",
     f"replicates={REPLICATES}",
     "kernels.D=20",

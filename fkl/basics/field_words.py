@@ -25,6 +25,11 @@ class FieldWord(NamedTuple):
 
 FIELD_WORDS = (
     FieldWord(
+        "partition.order order shuffle shuffled consecutive",
+        ("partition=iid", "partition=blocks"),
+        "iid deals rows at random, as order=shuffled did; blocks are consecutive rows, as iid dealt before",
+    ),
+    FieldWord(
         "lr learning_rate step_size client_lr local_lr",
         ("algo.eta",),
         "algo.gamma of fdskl and dsg; a method with a closed form, such as rf_gp, has none",

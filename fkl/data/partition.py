@@ -1,7 +1,7 @@
 """Partitions: which row each client has in each round."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,15 +11,18 @@ from fkl.basics.errors import FklError, require
 from fkl.basics.keys import Keys, key
 from fkl.data.problem import Problem, Table
 
-ORDERS = ("consecutive", "shuffled")
-
 Dealt = tuple[NDArray[np.int64], NDArray[np.bool_]]
 """Rows (K, T) of the clients, and which of these entries are used: all, or the first ones of each client."""
 
 
 @dataclass(frozen=True)
 class Partition(Keys):
-    """Base class of all partitions; a subclass assigns rows to clients in `dealt`."""
+    """Base class of all partitions; a subclass assigns rows to clients in `dealt`.
+
+    `in_file_order` says whether each client's rows are in the order of the file.
+    """
+
+    in_file_order: ClassVar[bool] = False
 
     def split(self, table: Table, rng: np.random.Generator) -> Problem:
         """Assign the rows of a table to clients.
@@ -101,22 +104,31 @@ class EqualShares(Partition):
 
 @dataclass(frozen=True)
 class Iid(EqualShares):
-    """Equal blocks of rows."""
+    """Equal shares of the rows, dealt at random.
 
-    order: str = key(
-        "consecutive",
-        "``consecutive``: client k gets rows k T to (k + 1) T of the data set in file order, as the POF-MKL paper "
-        "did with Naval and UJI. ``shuffled``: the same after shuffling all rows.",
-        among=ORDERS,
-    )
+    The seed decides which client gets which row, so each seed deals anew. All replicates of a run share its rows.
+    """
 
     def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Blocks of the rows, which `rng` shuffles for ``shuffled`` only."""
-        used = self.clients * rounds
-        rows = memory.numbers(used if self.order == "consecutive" else len(table.y))
-        if self.order == "shuffled":
-            rng.shuffle(rows)
-        return rows[:used].reshape(self.clients, rounds)
+        """The first rows after `rng` shuffled all of them."""
+        rows = memory.numbers(len(table.y))
+        rng.shuffle(rows)
+        return rows[: self.clients * rounds].reshape(self.clients, rounds)
+
+
+@dataclass(frozen=True)
+class Blocks(EqualShares):
+    """Equal blocks of consecutive rows in file order, as the POF-MKL paper did with naval and UJI.
+
+    Client k gets rows k T to (k + 1) T. Where neighbouring rows of a file are alike, each client sees its own stretch
+    and follows the row before, and nobody else can help it.
+    """
+
+    in_file_order: ClassVar[bool] = True
+
+    def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """The first rows of the file; `rng` is not used."""
+        return memory.numbers(self.clients * rounds).reshape(self.clients, rounds)
 
 
 @dataclass(frozen=True)
@@ -163,6 +175,8 @@ class BySite(Partition):
 @dataclass(frozen=True)
 class Sites(Partition):
     """Clients that are sites, each with all rows of the site in file order, until they are used up."""
+
+    in_file_order: ClassVar[bool] = True
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
         """The number of rounds is the number of rows of the largest site; `rng` is not used.

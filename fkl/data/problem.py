@@ -15,6 +15,8 @@ from fkl.data.encoder import Cells, Encoder
 FOLDS = 5
 """Number of parts in a cross-validation."""
 MOST_CLASSES = 100
+ALIKE, FEWEST_PAIRS = 0.3, 20
+"""Correlation from which neighbouring rows are alike, and the number of pairs from which it is computed."""
 
 
 @dataclass(frozen=True)
@@ -186,6 +188,27 @@ class OfClients:
     def reached(self: Any, rounds: slice) -> NDArray[np.bool_]:
         """Whether each client takes part in any of some rounds, (K,)."""
         return np.any(self.present[rounds], axis=0)
+
+
+def row_order(problem: "Problem") -> str:
+    """How alike the neighbouring rows of each client are, and how far clients differ; empty if rows seem in no order.
+
+    It is asked of streams whose clients see rows in file order. Then a client learns from the row before, and others
+    cannot help it, so a comparison of clients alone with federated ones depends on the order.
+    """
+    present, y = problem.present, np.where(problem.present, problem.y, 0.0)
+    both = present[1:] & present[:-1]
+    spread = y[present].std()
+    if problem.clients < 2 or both.sum() < FEWEST_PAIRS or spread == 0:
+        return ""
+    before, after = y[:-1][both], y[1:][both]
+    alike = float(np.corrcoef(before, after)[0, 1]) if min(before.std(), after.std()) > 0 else 1.0
+    seen = present.sum(axis=0)
+    means = y.sum(axis=0)[seen > 0] / seen[seen > 0]
+    if alike < ALIKE:
+        return ""
+    apart = f"clients differ by {means.std() / spread:.2g} sd in their means"
+    return f"rows are in file order: neighbouring targets correlate {alike:.2f}, {apart}"
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,8 @@ class Found:
                 value = value.get(name, _ABSENT) if isinstance(value, dict) else _ABSENT
             if key not in untold and value is not _ABSENT:
                 word = json.dumps(value).strip('"')
-                words.append(f"{key}={word}")
+                name, is_class, _ = key.partition("._target_")
+                words.append(f"{name}={word.rpartition('.')[2].lower() if is_class else word}")
         return "; ".join(words)
 
     def answer(self, values: "pd.Series[float]", of: int | None = None) -> Answer:

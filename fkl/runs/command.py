@@ -286,6 +286,8 @@ def blocks(
     behind = [f"{seconds(waited)} from start to end"] if waited is not None else ["finished already"]
     line("time", [f"{seconds(mean['runtime_s'])} computing a replicate", *behind])
     lines.append(f"  data      {sizes(provenance, config)}")
+    if "row_order" in provenance:
+        lines.append(f"  order     {provenance['row_order']}")
     if is_own(config):
         line("scaling", [f"{config['scaling']}, from {provenance.get('scaling_from', 'all rows')}"])
     pictures = " · ".join(file.name for file in sorted(folder.glob("*.png")))

@@ -16,7 +16,7 @@ from fkl.basics.memory import limited_to_free_memory
 from fkl.config.loading import Run, engine
 from fkl.contract.world import Wrapped
 from fkl.data.baselines import not_beaten
-from fkl.data.problem import COMPLETE
+from fkl.data.problem import COMPLETE, Problem, row_order
 from fkl.engines.base import DivergedError, Engine, Experiment, worse_than_zero
 from fkl.engines.rounds import simulate
 from fkl.kernels.dictionary import AroundMedian
@@ -116,6 +116,13 @@ def play(run: Run, engine: Engine, progress: bool = True) -> None:
     loggers.end(run.folder)
 
 
+def _row_order(run: Run, problem: Any) -> dict[str, str]:
+    """What a run on a stream says of its rows, if they are in file order and neighbours are alike."""
+    in_order = getattr(run.partition, "in_file_order", False) and isinstance(problem, Problem)
+    told = row_order(problem) if in_order else ""
+    return {"row_order": told} if told else {}
+
+
 def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> None:
     """Complete the folder of a run after its rounds, and move it to its place."""
     summary = read_summary(folder)
@@ -128,6 +135,7 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
         "rounds": tables.curves.mean.shape[1],
         "clients": problem.clients,
         "features": problem.dimension,
+        **_row_order(run, problem),
         "rows_left_out": problem.rows_left_out + getattr(problem, "incomplete", COMPLETE).rows,
         "scaling_from": "training rows" if own and not experiment.task.judged_as_it_learns else "all rows",
         "threads": run.settings.threads,

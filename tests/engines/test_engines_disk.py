@@ -29,7 +29,7 @@ CASES = {
     "fed_poe-few": ("algo=fed_poe", *SMALL, "participation=share", "privacy=local", *CLIP),
     "em_kofl-two-exchanges": ("algo=em_kofl", *SMALL, "compression=top_k"),
     "fomd_oms-draws": ("algo=fomd_oms", *SMALL, "dataset.sites=3", "scaling=unit_box"),
-    "scaffold": ("algo=scaffold", *IID, "partition.order=shuffled"),
+    "scaffold": ("algo=scaffold", *IID),
 }
 
 

@@ -11,7 +11,7 @@ from fkl.engines.rounds import simulate
 from fkl.runs.prepare import prepare
 from fkl.runs.tables import make_records
 
-SMALL = ("dataset=diabetes", "partition=iid", "partition.clients=5", "partition.rounds=80", "partition.order=shuffled")
+SMALL = ("dataset=diabetes", "partition=iid", "partition.clients=5", "partition.rounds=80")
 SMALL += ("topology=gnm", "topology.edges=6", "algo.iterations=15", "kernels.D=6", "kernels.N=1", "precision=float64")
 
 

@@ -18,6 +18,7 @@ from fkl.report.compare.cells import Cell, Cells, arrange
 from fkl.report.compare.choosing import choose
 from fkl.report.compare.courses import course
 from fkl.report.compare.pivot import Pivot
+from fkl.report.compare.row_order import about_row_order
 from fkl.report.compare.steps import about_steps
 from fkl.runs.finished_runs import Collected, FinishedRun
 from fkl.runs.metrics import LARGER_IS_BETTER, MAIN, main_metric, require_metric
@@ -91,6 +92,7 @@ class Comparison:
         failed = sum(bool(run.diverged.any()) for run in every)
         said = [f"{failed} of {len(every)} runs diverged."] if failed else []
         said += [*self.pivot.conclusions, *self._baselines[1], *about_steps(self.cells, self.pivot)]
+        said += about_row_order(self.cells)
         return [*said, *self.notes, *self.cells.notes]
 
     @cached_property

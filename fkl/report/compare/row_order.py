@@ -1,0 +1,17 @@
+"""Remarks on comparisons of clients alone with others on rows in file order."""
+
+from fkl.report.compare.cells import Cells
+
+
+def about_row_order(cells: Cells) -> list[str]:
+    """A sentence for each data set on which clients alone stand beside others, on rows whose order matters."""
+    lines = []
+    for dataset in cells.datasets:
+        runs = [run for cell, of_cell in cells.runs.items() if cell.dataset == dataset for run in of_cell]
+        told = [str(run.provenance["row_order"]) for run in runs if "row_order" in run.provenance]
+        if told and len({run.config.get("learners") == "alone" for run in runs}) > 1:
+            lines.append(
+                f"{dataset}: {told[0]}; alone against federated is a question about this order, and "
+                "partition=iid, which deals rows at random, may turn the answer."
+            )
+    return lines
