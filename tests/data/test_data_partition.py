@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fkl.basics.errors import BadValue, FklError
-from fkl.data.partition import BySite, ByTarget, Dirichlet, Iid, QuantitySkew, Sites
+from fkl.data.partition import Blocks, BySite, ByTarget, Dirichlet, Iid, QuantitySkew, Sites
 from fkl.data.problem import Batch, Table
 
 RNG = np.random.default_rng
@@ -25,7 +25,7 @@ def table(rows, sites=1):
 SIZES = {"clients": st.integers(1, 7), "rounds": st.integers(1, 9), "spare": st.integers(0, 20)}
 EQUAL = [
     lambda clients, rounds: Iid(clients, rounds),
-    lambda clients, rounds: Iid(clients, rounds, "shuffled"),
+    lambda clients, rounds: Blocks(clients, rounds),
     lambda clients, rounds: Dirichlet(clients, rounds, 0.001, 2),
     lambda clients, rounds: Dirichlet(clients, rounds, 1e6, 5),
     lambda clients, rounds: ByTarget(clients, rounds, 0.2),
@@ -54,13 +54,13 @@ def test_no_row_is_dealt_twice_and_what_is_left_out_is_counted(clients, rounds, 
         assert problem.present.all()
 
 
-def test_iid_keeps_the_order_of_the_file_or_draws_from_all_rows():
-    problem = Iid(clients=3, rounds=4).split(table(13), RNG(0))
+def test_blocks_keep_the_order_of_the_file_and_iid_draws_from_all_rows():
+    problem = Blocks(clients=3, rounds=4).split(table(13), RNG(0))
     assert problem.x[:, :, 0].T.tolist() == [[1, 2, 3, 4], [5, 6, 7, 8], [9, 10, 11, 12]]
-    assert Iid(1, None).split(table(13), RNG(0)).x[:, 0, 0].tolist() == list(range(1, 14))
-    shared = Iid(3, None).split(table(13), RNG(0))
+    assert Blocks(1, None).split(table(13), RNG(0)).x[:, 0, 0].tolist() == list(range(1, 14))
+    shared = Blocks(3, None).split(table(13), RNG(0))
     assert (shared.rounds, shared.rows_left_out) == (4, 1)
-    problem = Iid(clients=2, rounds=50, order="shuffled").split(table(1000), RNG(0))
+    problem = Iid(clients=2, rounds=50).split(table(1000), RNG(0))
     assert problem.x.max() > 800 and (np.diff(problem.x[:, 0, 0]) < 0).any()
 
 
@@ -134,7 +134,7 @@ def test_even_and_odd_rows_are_all_rows() -> None:
 @pytest.mark.parametrize("share", [0.3, 0.0])
 def test_batches_are_tested_on_what_streams_predict_last(share):
     """The last rounds of every client, in their order, absent ones not counted."""
-    problem = Iid(clients=3, rounds=20, order="shuffled").split(table(60), RNG(2))
+    problem = Iid(clients=3, rounds=20).split(table(60), RNG(2))
     present = problem.present.copy()
     present[15:, 1] = False
     problem = replace(problem, present=present)
