@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import BadValue, FklError, in_one_line, plural, require, shortened
-from fkl.data.notation import MINUS, number_inside
+from fkl.data.notation import MINUS, number_inside, plain_number
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -142,11 +142,9 @@ class Reading:
                         read.setdefault(number, f"dataset.files={{{file}:{{{of_file}}}}}" if file else keys)
         if read:
             return ", ".join(f"{keys} reads it as {number:.12g}" for number, keys in read.items())
-        inside = number_inside(cell)
-        if inside is None:
+        if number_inside(cell) is None:
             return ""
-        number = self.number(inside[0])
-        shown = inside[0] if number is None else f"{number:.12g}"
+        shown = plain_number(cell, DECIMALS[self.decimal])
         return f"write plain numbers, all in one unit, such as {shown} for this one"
 
     @cached_property
@@ -216,6 +214,28 @@ def codes(cells: Iterable[str], words: Sequence[str]) -> NDArray[np.float64]:
     found = list(cells)
     of = {cell: code.get(normalize("NFC", cell), other) for cell in dict.fromkeys(found)}
     return np.array([of[cell] for cell in found], np.float64)
+
+
+def require_learned_classes(
+    y: NDArray[np.float64], training: NDArray[Any], label_of: Callable[[float], object], where: str = ""
+) -> None:
+    """Refuse a class that no training row has: it cannot be learned, and is often a label that is spelt otherwise.
+
+    Parameters
+    ----------
+    y : (n,) float64
+        The number of each row's class.
+    training : (n,) bool, or (m,) int
+        The training rows.
+    label_of : callable
+        The label of a class, by its number.
+    where : str
+        What the message begins with.
+    """
+    lacking = np.setdiff1d(y, y[training])
+    if len(lacking):
+        label, mend = in_one_line(label_of(float(lacking[0]))), "correct the label, or give training rows of its class"
+        raise FklError(f"{where}no training row has the class {label!r}; {mend}")
 
 
 @dataclass(frozen=True)
@@ -406,11 +426,8 @@ class Cells:
         fkl.basics.errors.FklError
             If a column has no number in these rows, or a row has a word without a code or a class that they lack.
         """
-        known, there = np.unique(self.y[rows]), np.unique(self.y)
-        if self.encoder.labels and len(known) < len(there):
-            label = in_one_line(self.encoder.labels[int(np.setdiff1d(there, known)[0])])
-            mend = "correct the label, or give training rows of its class"
-            raise FklError(f"{where}: no training row has the class {label!r}; {mend}")
+        if self.encoder.labels:
+            require_learned_classes(self.y, rows, lambda number: self.encoder.labels[int(number)], f"{where}: ")
         if not self.encoder.words and not self.means:
             return self.encoder, self.values
         in_file = np.flatnonzero(rows)[np.argsort(self.number[rows])]

@@ -194,7 +194,7 @@ def text(path: str, raw: bytes, encoding: str | None = None, key: str = "") -> s
         wrong = f"byte 0x{raw[at]:02x} is not text in {encoding or marked.removesuffix('-sig').upper()}"
         others = f"another {key}" if wrong[-5:] != "UTF-8" else f"{key}=latin-1, cp1252, ..."
         raise FklError(f"{path}, line {line}: {wrong}{f'; {others} may read it' * bool(key)}") from None
-    words = words.removeprefix("\ufeff").removesuffix("\x1a")  # DOS ends a text with Ctrl-Z
+    words = words.removeprefix("\ufeff").rstrip("\x1a")  # DOS ends a text with Ctrl-Z, and CP/M fills its last block
     if words.isascii() and not words.encode().translate(None, TEXT):
         return words  # in a long text, the search would take as long as reading it
     if found := NO_TEXT.search(words):

@@ -419,8 +419,11 @@ class TableFile(Keys):
         row, one = next(((row, one) for one in parts if (row := one.row_with(name)) is not None), (None, None))
         if row is None or one is None or not isinstance(one.place, Place):
             return ""
-        skip = one.place.lines_above(row) + (one.place.unit == "row") * self._reading_of(one.path).skip
-        return f"; {one.place(row)} has it: dataset.skip={skip} if the table begins there"
+        skip = one.place.lines_above(row)
+        if skip is None:
+            return ""
+        key = f"skip={skip}" if skip > self._reading_of(one.path).skip else "header=true"
+        return f"; {one.place(row)} has it: dataset.{key} if the table begins there"
 
     @cached_property
     def columns_beside_features(self) -> dict[str, str]:

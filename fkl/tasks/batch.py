@@ -167,7 +167,20 @@ class TogetherTask(StarTask):
 
 
 def drawn_batch(run: Run, table: Table, generator: np.random.Generator) -> Batch:
-    """All samples of a table, split by partition and method; a user's own cells are encoded from training rows."""
+    """All samples of a table, split by partition and method; a user's own cells are encoded from training rows.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        If no training row has one of the classes that the method learns.
+    """
+    batch = _encoded_batch(run, table, generator)
+    if batch.loss != "square" or run.algo.task.of_classes:
+        batch.require_learned_classes()
+    return batch
+
+
+def _encoded_batch(run: Run, table: Table, generator: np.random.Generator) -> Batch:
     if table.cells is None:
         return _batch_of_stream(run, split_table(run, table, generator), generator)
     numbered = replace(table, row=np.arange(len(table.y)))
