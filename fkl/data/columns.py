@@ -17,7 +17,7 @@ from fkl.data.notation import first_in_other_notation, number_inside
 
 NAMES_SHOWN = 40
 LETTERS_SHOWN = 60
-PADDED = re.compile(r"0\d\d+")
+PADDED, LEADING_ZERO = re.compile(r"0\d\d+"), re.compile(r"0\d+")
 HALF_QUOTED = re.compile(r"['`‘“„«][^'`’”»]*")
 """The first cell of several that a quote other than the double one should hold together."""
 UNNAMED = re.compile(r"\s*|Unnamed: \d+")
@@ -192,6 +192,11 @@ class Column:
     def codes(self, rows: NDArray[np.int64], words: Sequence[str]) -> NDArray[np.float64]:
         """Indices of the cells of some rows in a list of words, see `fkl.data.encoder.codes`."""
         return codes(self.coded.different, words)[self.coded.code[rows]]
+
+    @property
+    def has_leading_zeros(self) -> bool:
+        """Whether a cell is a whole number with a leading 0, which a class may have and a number does not."""
+        return any(LEADING_ZERO.fullmatch(cell) for cell in self.coded.different)
 
     @property
     def first_odd_row(self) -> int | None:

@@ -37,6 +37,8 @@ OTHER = "other"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EXACT = 2.0**53
 """Up to this number, float64 holds every integer exactly."""
+WHOLE = re.compile(r"-?(?:0|[1-9]\d*)(?:\.0+)?")
+"""A whole number, as a column of floats has it in a file."""
 MIDNIGHT = " 00:00:00"
 """End of a typed date that has no time of the day."""
 BOOLEANS = {"true": 1.0, "false": 0.0}
@@ -207,13 +209,21 @@ def days(cell: object, date_format: str) -> float:
 def codes(cells: Iterable[str], words: Sequence[str]) -> NDArray[np.float64]:
     """Indices of cells in a list of words, compared in Unicode's form NFC.
 
-    A cell that is not in the list has the index of the word ``other``, or NaN if the list has no such word.
+    A cell that is not in the list has the index of a word that is the same whole number, as 1.0 is 1; else of the word
+    ``other``; else NaN.
     """
     code = {normalize("NFC", word): float(number) for number, word in enumerate(words)}
+    whole = {whole_number(word): number for word, number in reversed(code.items())}
     other = code.get(OTHER, np.nan)
     found = list(cells)
-    of = {cell: code.get(normalize("NFC", cell), other) for cell in dict.fromkeys(found)}
+    spelt = {cell: normalize("NFC", cell) for cell in dict.fromkeys(found)}
+    of = {cell: code.get(word, whole.get(whole_number(word), other)) for cell, word in spelt.items()}
     return np.array([of[cell] for cell in found], np.float64)
+
+
+def whole_number(word: str) -> str:
+    """A word, where a file has 1.0 for a whole number ``1``."""
+    return re.sub(r"(?<=\d)\.0+$", "", word) if WHOLE.fullmatch(word) else word
 
 
 def require_learned_classes(
@@ -417,6 +427,22 @@ class Cells:
     def of_rows(self, rows: NDArray[np.bool_]) -> "Cells":
         """Some of the rows."""
         return replace(self, values=self.values[rows], y=self.y[rows], number=self.number[rows])
+
+    def new_words(self, rows: NDArray[np.bool_]) -> str:
+        """A note about words that none of these rows has, where such words get no feature; empty if there are none."""
+        new, first = np.zeros(len(self.y), np.bool_), ""
+        for column, values in zip(self.encoder.columns, self.values.T, strict=True):
+            if self.encoder.one_hot and column in self.encoder.words and column not in self.listed:
+                there = ~np.isin(values, values[rows])
+                if there.any() and not first:
+                    word = self.encoder.words[column][int(values[there.argmax()])]
+                    first = f"{in_one_line(word)!r} in column {shortened(column, NAME_SHOWN)}"
+                new |= there
+        if not first:
+            return ""
+        return (
+            f"{plural(int(new.sum()), 'test row')} with a word that no training row has, which gets no feature: {first}"
+        )
 
     def learned(self, rows: NDArray[np.bool_], where: str) -> tuple[Encoder, NDArray[np.float64]]:
         """An encoder with the words and means of these rows only, and the features (n, d) of all rows.

@@ -346,7 +346,7 @@ class TableFile(Keys):
                 self._require_room_for_words(name, len(rows), learned)
             values_of.append(values)
         column = columns[self.target]
-        if column.text:  # its words are classes
+        if self.target in words:  # they are classes
             labels = tuple(sorted(column.words(keep)))
             y = column.codes(rows, labels)
         else:
@@ -463,6 +463,8 @@ class TableFile(Keys):
     def is_of_words(self, name: str, column: Column, file: Columns) -> bool:
         """Whether a column holds words; raises an error if its words are not allowed."""
         if self.words and name in self.words:
+            return True
+        if name == self.target and self.labels == "code" and not column.text and column.has_leading_zeros:
             return True
         padded = None if column.text else column.padded
         if (not column.text and padded is None) or self.columns_beside_features.get(name) in ("site", "time"):

@@ -234,7 +234,7 @@ def _columns_of_sheet(path: str, rows: list[list[object]], reading: Reading) -> 
     by_name = dict(zip(distinct_names(names), columns, strict=True))
     first_row = reading.skip + begin + header + 1
     found = Columns(path, by_name, Place(path, "sheet row", range(first_row, first_row + count)), count)
-    return found.with_row_names(names)
+    return found.with_row_names(names) if header else found
 
 
 def _convert_column(values: Any, reading: Reading) -> Column:

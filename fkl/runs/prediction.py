@@ -69,6 +69,9 @@ def write_predictions(
         for name, column in columns.by_name.items()
     }
     whole = frame = DataFrame(cells, dtype=object)
+    for name in (*model.encoder.columns, model.column_of_clients(frame)):
+        if name is not None and name in columns.by_name and (fault := columns.by_name[name].fault):
+            raise FklError(f"{rows}, column {name}: {fault}")
     for name in keep:
         require(name in cells, "keep", name, f"a column of {rows}: {', '.join(cells)}")
     try:

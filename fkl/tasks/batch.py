@@ -32,6 +32,7 @@ from fkl.tasks.task import (
     has_drawn_samples,
     in_precision,
     mirrored,
+    note_new_words,
     overrides_for_keys,
     present_in_replicate,
     read_table,
@@ -189,6 +190,7 @@ def _encoded_batch(run: Run, table: Table, generator: np.random.Generator) -> Ba
     assert drawn.row is not None
     training = np.isin(np.arange(len(table.y)), drawn.row[drawn.training])
     learned = scaled_by(run, numbered, training)
+    note_new_words(table, training)
     batch = _batch_of_stream(run, stream.with_values_of(learned), generator)  # with the same draws
     return replace(batch, row=None if table.row is None else table.row[drawn.row])
 
@@ -202,7 +204,7 @@ def _redrawn_batch(run: Run, shared: Table | None, replicate: int) -> tuple[Batc
     """One replicate's split and graph; otherwise all replicates share those of replicate 0."""
     streams = Streams(run.settings.seed, (replicate,))
     [generator] = streams.generators(Role.DATA)
-    with showing(results=False):
+    with showing(results=False, notes=False):
         table = read_table_anew(run, generator) if shared is None else shared
         batch = drawn_batch(run, table, generator)
     topology = topology_of_run(run, batch.clients, streams.generators(Role.TOPOLOGY)[0])
