@@ -454,7 +454,7 @@ class Batch(OfClients):
         fkl.basics.errors.FklError
             If the number of values is not from `fewest` to `MOST_CLASSES`, or a class has no training sample.
         """
-        if fewest <= len(np.unique(self.y[self.training])) <= MOST_CLASSES:
+        if 2 <= len(np.unique(self.y[self.training])) <= MOST_CLASSES:
             self.require_learned_classes()
         values, number = np.unique(self.y, return_inverse=True)
         wrong = f"{len(values)} values, where {loss} needs {fewest} to {MOST_CLASSES} classes"

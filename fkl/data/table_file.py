@@ -480,11 +480,12 @@ class TableFile(Keys):
             if self.labels == "refuse":
                 raise FklError(f"{where}, and the target must be one; dataset.labels=code makes classes of its words")
         elif self.text == "refuse":
-            use = "dataset.text=drop leaves columns of text out, dataset.text=code numbers their words, "
+            use = "dataset.text=drop leaves columns of text out, "
+            use += "" if _is_of_ids(column) else "dataset.text=code numbers their words, "
             use += "dataset.text=one_hot makes a feature of each, dataset.date_format reads dates"
             raise FklError(f"{where}; {self._of_ids_or_sites(name, column)}{use}")
         elif self.words and self.text != "drop":
-            null = f"dataset.words={{{_in_brackets(name)}:null}} takes those of the training rows"
+            null = f"{_in_brackets(name)}:null in it takes those of the training rows"
             raise FklError(f"{where}; dataset.words must list its words, {null}, or dataset.drop leave it out")
         return True
 
@@ -501,7 +502,7 @@ class TableFile(Keys):
             holed_there = ((name, column) for name, column in columns.items() if column.holes[row])
             name, column = next(one for one in holed_there if one[0] not in (self.fill or ()))
             use = "dataset.missing=drop drops such rows"
-            if name not in self.columns_beside_features:
+            if name not in self.columns_beside_features and not column.text:
                 use += ", dataset.missing=mean fills in the mean of the training rows, dataset.fill a value"
             if column.word(row) and column.text:
                 use += ", dataset.hole=[] makes a word of it"
@@ -520,7 +521,7 @@ class TableFile(Keys):
     def _of_ids_or_sites(self, name: str, column: Column) -> str:
         """Advice for a column of text that may hold ids or sites; empty if it does not seem to."""
         different, given = len(column.words(~column.holes)), int((~column.holes).sum())
-        if given >= MANY_ROWS and different >= given:
+        if _is_of_ids(column):
             return f"each row has its own word: dataset.drop=[{_in_brackets(name)}] leaves ids out; "
         if self.site is None and not self.is_pattern and 2 <= different <= given / 2:
             return f"dataset.site={_in_brackets(name)} makes a client of each of its {different} words; "
@@ -563,7 +564,10 @@ class TableFile(Keys):
         if not use:
             use = self._as_missing(cell)
         if is_feature:
-            use += f", or dataset.words={{{_in_brackets(name)}:null}} takes all its cells as words"
+            null = f"{_in_brackets(name)}:null"
+            null = f"{null} in dataset.words" if self.words else f"dataset.words={{{null}}}"
+            text = "" if self.text in ("code", "one_hot") else " dataset.text=one_hot"
+            use += f", or {null}{text} takes all its cells as words"
         return f"{place}, column {short(name)}: {short(cell)!r} is not a finite number; {use}"
 
     def _as_missing(self, cell: str) -> str:
@@ -696,6 +700,12 @@ def site_of(path: str) -> str:
     """Name of a file without its suffix, and without that of its compression."""
     file = Path(path)
     return Path(file.stem).stem if file.suffix.lower() in OPENERS else file.stem
+
+
+def _is_of_ids(column: Column) -> bool:
+    """Whether each of many rows has its own word, which no other row can teach."""
+    given = int((~column.holes).sum())
+    return given >= MANY_ROWS and len(column.words(~column.holes)) == given
 
 
 def _are_dates(column: Column, date_format: str) -> bool:
