@@ -1,9 +1,7 @@
 """Each piece of advice about a user's table is followed, as it is printed, to a run."""
 
-import bz2
 import json
 import re
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +58,7 @@ TEXTS = {
     "a late word": (text(ward=LATE), ("dataset.text=code", "algo.test_on=last"), 1),
     "units": (text(b=[f"{n % 6} kg" for n in range(N)]), ("dataset.text=one_hot",), 1),
     "units, refused": (text(b=[f"{n % 6} kg" for n in range(N)]), ("dataset.text=code",), 1),
-    "labels": (text().replace("y", "old").replace("a;old", "a;old;y").replace("5\n", "5;no\n").replace("25;no", "25;yes", 9), (), 1),
+    "labels": (whole(["yes", "no"] * 12), ("dataset.target=b",), 1),
     "large integers": (text(id=[2**60 + 257 * n for n in range(N)]), (), 1),
     "a date that is none": (text(d=DAYS), ("dataset.date_format=%d.%m.%Y", "dataset.missing=drop"), 1),
     "no format of dates": (text(d=[f"2024-01-{n + 1:02d}" for n in range(N)]), (), 3),
@@ -193,17 +191,3 @@ def test_arrays_are_saved_again_as_a_refusal_says(fkl):
             continue
         answer = fkl(*RUN, "dataset.target=y", "dataset.path=own.npz")
         assert answer.code == 0, answer.err
-
-
-def test_packed_tables_are_unpacked_as_a_refusal_says(fkl):
-    Path("own.csv.bz2").write_bytes(bz2.compress(bz2.compress(text().encode())))
-    words = ["dataset.target=y", "dataset.path=own.csv.bz2"]
-    assert "is compressed twice; unpack it once" in fkl(*RUN, *words).err
-    Path("own.csv.bz2").write_bytes(bz2.decompress(Path("own.csv.bz2").read_bytes()))
-    assert fkl(*RUN, *words).code == 0
-    with zipfile.ZipFile("own.zip", "w") as archive:
-        for name in ("a.csv", "b.csv"):
-            archive.writestr(name, text())
-    assert (
-        "with 2 tables among 2 files: a.csv, b.csv; unpack" in fkl(*RUN, "dataset.target=y", "dataset.path=own.zip").err
-    )
