@@ -366,6 +366,8 @@ class Learning(VerticalMethod):
             problem.require_classes(self.loss_of_classes)
         alone = map(world.streams.replicate, range(len(world.streams.replicates)))
         splits, own = zip(*(draw_split_and_generator(problem, streams, self.fold) for streams in alone), strict=True)
+        for split in splits if self.loss_of_classes or problem.two_classes else ():
+            problem.require_learned_classes(split.training)
         held = [held_for_training(problem, split) for split in splits]
         return State(list(splits), held, [self.begin(*both) for both in zip(held, own, strict=True)])
 

@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, shortened
 from fkl.data.encoder import BOOLEANS, Reading, codes, word_of
-from fkl.data.notation import first_in_other_notation
+from fkl.data.notation import first_in_other_notation, number_inside
 
 NAMES_SHOWN = 40
 LETTERS_SHOWN = 60
-PADDED = re.compile(r"0\d\d+")
-NUMERIC = re.compile(r"[-+]?[\d.,]+([eE][-+]?\d+)?")
+PADDED, LEADING_ZERO = re.compile(r"0\d\d+"), re.compile(r"0\d+")
+HALF_QUOTED = re.compile(r"['`‘“„«][^'`’”»]*")
+"""The first cell of several that a quote other than the double one should hold together."""
+UNNAMED = re.compile(r"\s*|Unnamed: \d+")
+"""Names of nameless columns, also as pandas writes them when it saves a table again."""
 ROWS_SEARCHED = 50
 """Number of first rows among which the names of columns are looked for."""
 
@@ -200,6 +203,11 @@ class Column:
         return codes(self.coded.different, words)[self.coded.code[rows]]
 
     @property
+    def has_leading_zeros(self) -> bool:
+        """Whether a cell is a whole number with a leading 0, which a class may have and a number does not."""
+        return any(LEADING_ZERO.fullmatch(cell) for cell in self.coded.different)
+
+    @property
     def first_odd_row(self) -> int | None:
         """The first row with a cell that is neither missing nor a number; None if no row has one."""
         odd = ~self.holes & np.isnan(self.numbers)
@@ -245,9 +253,9 @@ class Place:
     Parameters
     ----------
     path : str
-    unit : {"line", "row"}
+    unit : {"line", "row", "sheet row"}
     numbers : sequence of int
-        The number of each row's line, or of the row.
+        The number of each row's line, of its row in a sheet, or of the row.
     """
 
     path: str
@@ -257,9 +265,9 @@ class Place:
     def __call__(self, row: int) -> str:  # noqa: D102 - see the class
         return f"{self.path}, {self.unit} {self.numbers[row]}"
 
-    def lines_above(self, row: int) -> int:
-        """Number of lines, or rows of a sheet, above a row."""
-        return int(self.numbers[row]) - (self.unit == "line")
+    def lines_above(self, row: int) -> int | None:
+        """Number of lines, or rows of a sheet, above a row; None where no lines can be above."""
+        return None if self.unit == "row" else int(self.numbers[row]) - 1
 
 
 @dataclass(frozen=True)
@@ -296,12 +304,12 @@ class Columns:
     def with_row_names(self, names: Sequence[str]) -> "Columns":
         """A copy that knows its row names, and has no empty column without a name.
 
-        Row names are a first column without a name, as R and pandas write it, whose cells only name rows.
+        Row names are a first column without a name, as R and pandas write it.
         """
-        nameless = [column for column, name in zip(self.by_name, names, strict=True) if not " ".join(name.split())]
+        nameless = [column for column, name in zip(self.by_name, names, strict=True) if UNNAMED.fullmatch(name)]
         left_out = [column for column in nameless if not any(self.by_name[column].cells)]
         first = next(iter(self.by_name), "")
-        names_rows = first in nameless and first not in left_out and only_name_rows(self.by_name[first].cells, False)
+        names_rows = first in nameless and first not in left_out
         return replace(self.without(left_out), row_names=first if names_rows else None)
 
     def renamed(self, names: Sequence[str]) -> "Columns":
@@ -388,7 +396,14 @@ def only_name_rows(cells: Sequence[str], quoted: bool, sign: str = "") -> bool:
         return False
     whole = all(map(str.isdecimal, cells))
     counts = whole and all(int(cell) == number for number, cell in enumerate(cells, int(cells[0] == "1")))
-    return quoted or counts or (whole and sign != ",") or not any(NUMERIC.fullmatch(cell) for cell in cells)
+    return quoted or counts or (whole and sign != ",") or not any(map(_is_half_a_cell, cells))
+
+
+def _is_half_a_cell(cell: str) -> bool:
+    """Whether a cell may be the beginning of a longer one: it begins with a quote, or is a number in any notation."""
+    return bool(HALF_QUOTED.fullmatch(cell)) or (
+        not cell[:1].isalpha() and (not cell or number_inside(cell) is not None)
+    )
 
 
 def short(cell: str) -> str:

@@ -166,9 +166,12 @@ def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading)
         one_short, columns = False, columns[:-1]
     quoted = words.count('\n"') >= len(table.lines)
     if one_short and not only_name_rows(columns[0].cells, quoted, sign):
-        cause = _cause_of_one_more(head[1][1], first, sign, words)
+        named = all(reading.number(cell) is None for cell in head[1][1])
+        cause = (
+            named and _skip_hint(words, line, reading)
+        ) or f"; {_cause_of_one_more(head[1][1], first, sign, words)}"
         cells = f"{plural(width, 'cell')} where line {line} has {len(first)} (between cells: {_word_for(sign)})"
-        raise FklError(f"{path}, line {head[1][0]}: {cells}; {cause}")
+        raise FklError(f"{path}, line {head[1][0]}: {cells}{cause}")
     names = ["", *first] if one_short else first[: len(columns)]
     by_name = dict(zip(distinct_names(names if header else [""] * width), columns, strict=True))
     found = Columns(path, by_name, Place(path, "line", table.lines), len(table.lines))

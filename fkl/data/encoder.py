@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, date, datetime, timedelta
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import BadValue, FklError, in_one_line, plural, require, shortened
-from fkl.data.notation import MINUS, number_inside
+from fkl.data.notation import MINUS, number_inside, plain_number
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -37,6 +37,8 @@ OTHER = "other"
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EXACT = 2.0**53
 """Up to this number, float64 holds every integer exactly."""
+WHOLE = re.compile(r"-?(?:0|[1-9]\d*)(?:\.0+)?")
+"""A whole number, as a column of floats has it in a file."""
 MIDNIGHT = " 00:00:00"
 """End of a typed date that has no time of the day."""
 BOOLEANS = {"true": 1.0, "false": 0.0}
@@ -148,11 +150,9 @@ class Reading:
                         )
         if read:
             return ", ".join(f"{keys} reads it as {number:.12g}" for number, keys in read.items())
-        inside = number_inside(cell)
-        if inside is None:
+        if number_inside(cell) is None:
             return ""
-        number = self.number(inside[0])
-        shown = inside[0] if number is None else f"{number:.12g}"
+        shown = plain_number(cell, DECIMALS[self.decimal])
         return f"write plain numbers, all in one unit, such as {shown} for this one"
 
     @cached_property
@@ -225,13 +225,43 @@ def days(cell: object, date_format: str) -> float:
 def codes(cells: Iterable[str], words: Sequence[str]) -> NDArray[np.float64]:
     """Indices of cells in a list of words, compared in Unicode's form NFC.
 
-    A cell that is not in the list has the index of the word ``other``, or NaN if the list has no such word.
+    A cell that is not in the list has the index of a word that is the same whole number, as 1.0 is 1; else of the word
+    ``other``; else NaN.
     """
     code = {normalize("NFC", word): float(number) for number, word in enumerate(words)}
+    whole = {whole_number(word): number for word, number in reversed(code.items())}
     other = code.get(OTHER, np.nan)
     found = list(cells)
-    of = {cell: code.get(normalize("NFC", cell), other) for cell in dict.fromkeys(found)}
+    spelt = {cell: normalize("NFC", cell) for cell in dict.fromkeys(found)}
+    of = {cell: code.get(word, whole.get(whole_number(word), other)) for cell, word in spelt.items()}
     return np.array([of[cell] for cell in found], np.float64)
+
+
+def whole_number(word: str) -> str:
+    """A word, where a file has 1.0 for a whole number ``1``."""
+    return re.sub(r"(?<=\d)\.0+$", "", word) if WHOLE.fullmatch(word) else word
+
+
+def require_learned_classes(
+    y: NDArray[np.float64], training: NDArray[Any], label_of: Callable[[float], object], where: str = ""
+) -> None:
+    """Refuse a class that no training row has: it cannot be learned, and is often a label that is spelt otherwise.
+
+    Parameters
+    ----------
+    y : (n,) float64
+        The number of each row's class.
+    training : (n,) bool, or (m,) int
+        The training rows.
+    label_of : callable
+        The label of a class, by its number.
+    where : str
+        What the message begins with.
+    """
+    lacking = np.setdiff1d(y, y[training])
+    if len(lacking):
+        label, mend = in_one_line(label_of(float(lacking[0]))), "correct the label, or give training rows of its class"
+        raise FklError(f"{where}no training row has the class {label!r}; {mend}")
 
 
 @dataclass(frozen=True)
@@ -424,6 +454,22 @@ class Cells:
         encoder = replace(self.encoder, labels=labels)
         return replace(self, values=self.values[rows], y=y, number=self.number[rows], encoder=encoder)
 
+    def new_words(self, rows: NDArray[np.bool_]) -> str:
+        """A note about words that none of these rows has, where such words get no feature; empty if there are none."""
+        new, first = np.zeros(len(self.y), np.bool_), ""
+        for column, values in zip(self.encoder.columns, self.values.T, strict=True):
+            if self.encoder.one_hot and column in self.encoder.words and column not in self.listed:
+                there = ~np.isin(values, values[rows])
+                if there.any() and not first:
+                    word = self.encoder.words[column][int(values[there.argmax()])]
+                    first = f"{in_one_line(word)!r} in column {shortened(column, NAME_SHOWN)}"
+                new |= there
+        if not first:
+            return ""
+        return (
+            f"{plural(int(new.sum()), 'test row')} with a word that no training row has, which gets no feature: {first}"
+        )
+
     def learned(self, rows: NDArray[np.bool_], where: str) -> tuple[Encoder, NDArray[np.float64]]:
         """An encoder with the words and means of these rows only, and the features (n, d) of all rows.
 
@@ -432,11 +478,8 @@ class Cells:
         fkl.basics.errors.FklError
             If a column has no number in these rows, or a row has a word without a code or a class that they lack.
         """
-        known, there = np.unique(self.y[rows]), np.unique(self.y)
-        if self.encoder.labels and len(known) < len(there):
-            label = in_one_line(self.encoder.labels[int(np.setdiff1d(there, known)[0])])
-            mend = "correct the label, or give training rows of its class"
-            raise FklError(f"{where}: no training row has the class {label!r}; {mend}")
+        if self.encoder.labels:
+            require_learned_classes(self.y, rows, lambda number: self.encoder.labels[int(number)], f"{where}: ")
         if not self.encoder.words and not self.means:
             return self.encoder, self.values
         in_file = np.flatnonzero(rows)[np.argsort(self.number[rows])]

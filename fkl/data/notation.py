@@ -8,6 +8,7 @@ Week 3, a rank, as in 3rd, and a month or a quarter, as in 1998 Q1.
 
 import re
 from collections.abc import Sequence
+from unicodedata import numeric
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,13 +23,17 @@ GROUPED = (
     r"|\d{1,2}(?:,\d{2})*,\d{3}(?:\.\d+)?"
 )
 """A number like 910.141.2 has no sign that groups digits."""
-NUMBER = rf"0[xX][0-9a-fA-F]+|{GROUPED}|\d+(?:[.,]\d*)?|(?<![^\W\d_])[.,]\d+|[¼½¾⅐-⅞]"
+FRACTION = "[¼½¾⅐-⅞]"
+NUMBER = rf"0[xX][0-9a-fA-F]+|{GROUPED}|\d*\s?{FRACTION}|\d+(?:[.,]\d*)?|(?<![^\W\d_])[.,]\d+"
 EXPONENT = (
     rf"[eEdD]{SIGN}?\d+|[qQ](?:{SIGN}\d+|\d\d+)|(?<=[.,\d]){SIGN}\d{{3}}"
     rf"|\s*[x×*·]\s*10(?:\s*\^?\s*{SIGN}?\d+|[⁺⁻⁰¹²³⁴-⁹]+)"
 )
 """Also Fortran's, which has D or Q instead of E, or no letter before three digits; then the number has a point."""
-UNCERTAINTY = rf"\s*(?:±|\+/?[-{MINUS}])\s*(?:{NUMBER})|\(\d+\)"
+UNCERTAINTY = rf"\s*(?:±|\+/?[-{MINUS}])\s*(?:{NUMBER})|\s*(?:\(\d+\)|\[\d+\])"
+"""Or the number of a footnote."""
+RAISED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
+DASHES = tuple("-\u2212\u2010\u2011\u2012\u2013\u2014")
 UNIT_DIGIT = r"(?<=[^\W\d_])\^?-?\d(?!\d)"
 """A digit of a unit, as in m2 or s^-1."""
 WITH_ONE_NUMBER = re.compile(
@@ -66,6 +71,38 @@ def number_inside(cell: str) -> tuple[str, str] | None:
     exponent = re.sub(r"^[dDqQ]|^(?=[-+])", "e", exponent)
     sign = re.sub(DASH, "-", found["sign"].rstrip() or re.sub(rf"^({SIGN}|{DASH})?.*", r"\1", before))
     return sign + number + exponent, around
+
+
+def plain_number(cell: str, decimal: str) -> str:
+    """The only number of such a cell as it should be written; ``10 or -10`` for ``(10)``, which can mean both.
+
+    Parameters
+    ----------
+    cell : str
+        A cell for which `number_inside` finds a number.
+    decimal : {".", ","}
+        The decimal sign of the file: ``1.234 kg`` is 1.234 or 1234.
+    """
+    found = WITH_ONE_NUMBER.fullmatch(cell)
+    assert found is not None
+    before, text, after = found["before"].strip(), found["number"], found["after"].strip()
+    signs = re.sub(r"\d", "", text)
+    if text[:2] in ("0x", "0X"):
+        text = str(int(text, 16))
+    elif re.search(FRACTION, text):
+        text = f"{int(text[:-1].strip() or 0) + numeric(text[-1]):.12g}"
+    else:
+        in_groups = re.fullmatch(GROUPED, text) and len(set(signs)) == 1 and signs != decimal
+        head, _, tail = text.rpartition(signs[-1]) if signs and not in_groups else (text, "", "")
+        text = f"{re.sub(r'[^0-9]', '', str(head))}.{tail}"
+    exponent = re.sub(r"^[^\d]*10\s*\^?\s*(?=\S)|^[a-zA-Z]", "", (found["exponent"] or "").translate(RAISED).lstrip())
+    number = float(f"{text}e{exponent.replace(MINUS, '-') or 0}")
+    minus = found["sign"].strip() in ("-", MINUS) or before[:1] in DASHES or before[-1:] in DASHES
+    minus |= after in DASHES and found["number"][-1] not in ".,"
+    positive, negative = f"{number:.12g}", f"{-number:.12g}"
+    if "(" in before and ")" in after:
+        return f"{positive} or {negative}"
+    return negative if minus else positive
 
 
 def first_in_other_notation(

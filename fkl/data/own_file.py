@@ -195,7 +195,7 @@ def text(path: str, raw: bytes, encoding: str | None = None, as_typed: Callable[
         wrong = f"byte 0x{raw[at]:02x} is not text in {encoding or marked.removesuffix('-sig').upper()}"
         use = f"; {as_typed(encoding='latin-1')}, or cp1252, ... may read it" if as_typed else ""
         raise FklError(f"{path}, line {line}: {wrong}{use}") from None
-    words = words.removeprefix("\ufeff").removesuffix("\x1a")  # DOS ends a text with Ctrl-Z
+    words = words.removeprefix("\ufeff").rstrip("\x1a")  # DOS ends a text with Ctrl-Z, and CP/M fills its last block
     if words.isascii() and not words.encode().translate(None, TEXT):
         return words  # in a long text, the search would take as long as reading it
     if found := NO_TEXT.search(words):

@@ -121,7 +121,7 @@ class Blocks(EqualShares):
     """Equal blocks of consecutive rows in file order, as the POF-MKL paper did with naval and UJI.
 
     Client k gets rows k T to (k + 1) T. Where neighbouring rows of a file are alike, each client sees its own stretch
-    and follows the row before, and nobody else can help it.
+    and follows the row before, and no other client can help it.
     """
 
     in_file_order: ClassVar[bool] = True

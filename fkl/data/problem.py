@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError, plural, require
 from fkl.basics.pointwise import SQUARED, PointwiseLoss
 from fkl.data.dealt_rows import BLOCK, in_part
-from fkl.data.encoder import Cells, Encoder
+from fkl.data.encoder import Cells, Encoder, require_learned_classes
 
 FOLDS = 5
 """Number of parts in a cross-validation."""
@@ -51,6 +51,10 @@ class Scale:
         """Predictions in the target's own units."""
         raw: NDArray[np.float64] = np.asarray(scaled, np.float64) * self.y_unit + self.y_low
         return raw
+
+    def label(self, scaled: float) -> str:
+        """A class as a message shows it, in the target's own units."""
+        return f"{float(self.y_back(np.array(scaled))):.12g}"
 
     def after(self, first: "Scale") -> "Scale":
         """Both scalings as one; the other one is applied first."""
@@ -448,14 +452,20 @@ class Batch(OfClients):
             raise FklError("partition: a client has no training sample: choose fewer clients or a smaller test_share")
         return batch
 
+    def require_learned_classes(self) -> None:
+        """Refuse a class that no training sample has."""
+        require_learned_classes(self.y, self.training, self.scale.label)
+
     def of_two_classes(self) -> "Batch":
         """A copy for the logistic loss, with labels -1 and 1 for the lower and the higher value of the target.
 
         Raises
         ------
-        fkl.basics.errors.BadValue
+        fkl.basics.errors.FklError
             If the number of values is not two.
         """
+        if len(np.unique(self.y[self.training])) == 2 < len(np.unique(self.y)):
+            self.require_learned_classes()
         values = two_classes(self.y, "logistic")
         signs = np.where(self.y == values[0], -1.0, 1.0)
         return replace(self, y=signs, loss="logistic", scale=self.scale.to_signs(*values))
@@ -468,12 +478,12 @@ class Batch(OfClients):
         fkl.basics.errors.FklError
             If the number of values is not from `fewest` to `MOST_CLASSES`, or a class has no training sample.
         """
+        if 2 <= len(np.unique(self.y[self.training])) <= MOST_CLASSES:
+            self.require_learned_classes()
         values, number = np.unique(self.y, return_inverse=True)
         wrong = f"{len(values)} values, where {loss} needs {fewest} to {MOST_CLASSES} classes"
         if not fewest <= len(values) <= MOST_CLASSES:
             raise FklError(f"the target has {wrong}")
-        if len(np.unique(number[self.training])) < len(values):
-            raise FklError("a class has no training sample: choose a smaller algo.test_share")
         return replace(self, y=(2 * number - (len(values) - 1)).astype(np.float64), loss=loss, classes=len(values))
 
     @property

@@ -355,7 +355,7 @@ class TableFile(Keys):
                 self._require_room_for_words(name, len(rows), learned)
             values_of.append(values)
         column = columns[self.target]
-        if column.text:  # its words are classes
+        if self.target in words:  # they are classes
             labels = tuple(sorted(column.words(keep)))
             y = column.codes(rows, labels)
         else:
@@ -442,8 +442,11 @@ class TableFile(Keys):
         row, one = next(((row, one) for one in parts if (row := one.row_with(name)) is not None), (None, None))
         if row is None or one is None or not isinstance(one.place, Place):
             return ""
-        skip = one.place.lines_above(row) + (one.place.unit == "row") * self._reading_of(one.path).skip
-        return f"; {one.place(row)} has it: {self._reading_of(one.path).as_typed(skip=skip)} if the table begins there"
+        skip, reading = one.place.lines_above(row), self._reading_of(one.path)
+        if skip is None:
+            return ""
+        key = reading.as_typed(skip=skip) if skip > reading.skip else reading.as_typed(header="true")
+        return f"; {one.place(row)} has it: {key} if the table begins there"
 
     @cached_property
     def columns_beside_features(self) -> dict[str, str]:
@@ -485,6 +488,8 @@ class TableFile(Keys):
         """Whether a column holds words; raises an error if its words are not allowed."""
         if self.words and name in self.words:
             return True
+        if name == self.target and self.labels == "code" and not column.text and column.has_leading_zeros:
+            return True
         padded = None if column.text else column.padded
         if (not column.text and padded is None) or self.columns_beside_features.get(name) in ("site", "time"):
             return False
@@ -499,11 +504,12 @@ class TableFile(Keys):
             if self.labels == "refuse":
                 raise FklError(f"{where}, and the target must be one; dataset.labels=code makes classes of its words")
         elif self.text == "refuse":
-            use = "dataset.text=drop leaves columns of text out, dataset.text=code numbers their words, "
+            use = "dataset.text=drop leaves columns of text out, "
+            use += "" if _is_of_ids(column) else "dataset.text=code numbers their words, "
             use += "dataset.text=one_hot makes a feature of each, dataset.date_format reads dates"
             raise FklError(f"{where}; {self._of_ids_or_sites(name, column)}{use}")
         elif self.words and self.text != "drop":
-            null = f"dataset.words={{{in_brackets(name)}:null}} takes those of the training rows"
+            null = f"{in_brackets(name)}:null in it takes those of the training rows"
             raise FklError(f"{where}; dataset.words must list its words, {null}, or dataset.drop leave it out")
         return True
 
@@ -534,7 +540,8 @@ class TableFile(Keys):
         """Message about a missing cell, with the keys that say what to do with it."""
         use = "dataset.missing=drop drops such rows"
         if name not in self.columns_beside_features:
-            use += ", dataset.missing=mean fills in the mean of the training rows, dataset.fill a value"
+            mean = "dataset.missing=mean fills in the mean of the training rows, "
+            use += f", {'' if column.text else mean}dataset.fill a value"
         if column.word(row) and column.text:
             use += ", dataset.hole=[] makes a word of it"
         return f"{file.place(row)}, column {short(name)}: {column.word(row)!r} is missing; {use}"
@@ -542,7 +549,7 @@ class TableFile(Keys):
     def _of_ids_or_sites(self, name: str, column: Column) -> str:
         """Advice for a column of text that may hold ids or sites; empty if it does not seem to."""
         different, given = len(column.words(~column.holes)), int((~column.holes).sum())
-        if given >= MANY_ROWS and different >= given:
+        if _is_of_ids(column):
             return f"each row has its own word: dataset.drop=[{in_brackets(name)}] leaves ids out; "
         if self.site is None and not self.is_pattern and 2 <= different <= given / 2:
             return f"dataset.site={in_brackets(name)} makes a client of each of its {different} words; "
@@ -585,7 +592,10 @@ class TableFile(Keys):
         if not use:
             use = self._as_missing(cell)
         if is_feature:
-            use += f", or dataset.words={{{in_brackets(name)}:null}} takes all its cells as words"
+            null = f"{in_brackets(name)}:null"
+            null = f"{null} in dataset.words" if self.words else f"dataset.words={{{null}}}"
+            text = "" if self.text in ("code", "one_hot") else " dataset.text=one_hot"
+            use += f", or {null}{text} takes all its cells as words"
         return f"{place}, column {short(name)}: {short(cell)!r} is not a finite number; {use}"
 
     def _as_missing(self, cell: str) -> str:
@@ -729,6 +739,12 @@ def site_of(path: str) -> str:
     """Name of a file without its suffix, and without that of its compression."""
     file = Path(path)
     return Path(file.stem).stem if file.suffix.lower() in OPENERS else file.stem
+
+
+def _is_of_ids(column: Column) -> bool:
+    """Whether each of many rows has its own word, which no other row can teach."""
+    given = int((~column.holes).sum())
+    return given >= MANY_ROWS and len(column.words(~column.holes)) == given
 
 
 def _are_dates(column: Column, date_format: str) -> bool:

@@ -105,6 +105,10 @@ def _read_npy(path: str, raw: bytes) -> dict[str, Any]:
 
 
 def _columns_of_array(path: str, raw: bytes, name: str, array: NDArray[Any]) -> dict[str, Any]:
+    if array.dtype.names:
+        one = array.dtype.names[0]
+        own = f"must be arrays of their own, as numpy.savez(path, {one}={name}[{one!r}], ...) saves them"
+        return {name: Fault(f"has the fields {', '.join(array.dtype.names)}; {own}")}
     if array.ndim not in (1, 2):
         rows = f"must be a column, or rows of columns, as {name or 'x'}.reshape(len({name or 'x'}), -1) makes them"
         return {name: Fault(f"has {array.ndim} axes; {rows if array.ndim else 'must be a column, or rows of columns'}")}
@@ -193,19 +197,20 @@ def read(path: str, raw: bytes, reading: Reading) -> Columns:
 
 def _columns_by_name(path: str, content: Any, reading: Reading) -> Columns:
     """Columns of a data frame, or of arrays by name; some may have a fault."""
-    parts = {name: part for name, part in content.items() if not INDEX.fullmatch(str(name))}
-    lengths = [len(part) for part in parts.values() if not isinstance(part, Fault)]
+    parts = [(str(name), part) for name, part in content.items() if not INDEX.fullmatch(str(name))]
+    lengths = [len(part) for _, part in parts if not isinstance(part, Fault)]
     rows = Counter(lengths).most_common(1)[0][0] if lengths else 0
-    longest = next((name for name, part in parts.items() if not isinstance(part, Fault) and len(part) == rows), "")
+    longest = next((name for name, part in parts if not isinstance(part, Fault) and len(part) == rows), "")
     columns = []
-    for part in parts.values():
+    for _, part in parts:
         if not isinstance(part, Fault) and len(part) != rows:
-            part = Fault(f"has {plural(len(part), 'row')} where {short(str(longest))} has {rows}")
+            part = Fault(f"has {plural(len(part), 'row')} where {short(longest)} has {rows}")
         columns.append(Column.unreadable(rows, part) if isinstance(part, Fault) else _convert_column(part, reading))
     if not lengths:
-        raise FklError(f"{path}: {next((part for part in parts.values()), 'has no column')}")
-    by_name = dict(zip(distinct_names([str(name) for name in parts]), columns, strict=True))
-    return Columns(path, by_name, Place(path, "row", range(1, rows + 1)), rows)
+        raise FklError(f"{path}: {next((part for _, part in parts), 'has no column')}")
+    names = [name for name, _ in parts]
+    by_name = dict(zip(distinct_names(names), columns, strict=True))
+    return Columns(path, by_name, Place(path, "row", range(1, rows + 1)), rows).with_row_names(names)
 
 
 def _columns_of_sheet(path: str, rows: list[list[object]], reading: Reading) -> Columns:
@@ -221,14 +226,15 @@ def _columns_of_sheet(path: str, rows: list[list[object]], reading: Reading) -> 
     if not rows:
         raise FklError(f"{path}: empty; must be a table with rows")
     first = ["" if cell is None else word_of(cell) for cell in rows[0]] + [""] * (width - len(rows[0]))
-    header = csv_file.has_names(first, reading, f"{path}, row {reading.skip + begin + 1}")
+    header = csv_file.has_names(first, reading, f"{path}, sheet row {reading.skip + begin + 1}")
     names = first if header else [""] * width
     cells = zip(*(row + [None] * (width - len(row)) for row in rows[header:]), strict=True)
     columns = [_convert_cells(list(part), reading) for part in cells] or [Column.of_text(Coded.of([]), reading)] * width
     count = len(rows) - header
     by_name = dict(zip(distinct_names(names), columns, strict=True))
-    found = Columns(path, by_name, Place(path, "row", range(1, count + 1)), count)
-    return found.with_row_names(names)
+    first_row = reading.skip + begin + header + 1
+    found = Columns(path, by_name, Place(path, "sheet row", range(first_row, first_row + count)), count)
+    return found.with_row_names(names) if header else found
 
 
 def _convert_column(values: Any, reading: Reading) -> Column:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import BadValue, require
 from fkl.basics.keys import Keys, key
-from fkl.data.encoder import Encoder
+from fkl.data.encoder import Encoder, require_learned_classes
 from fkl.data.problem import COMPLETE, FOLDS, Incomplete, Scale, Table
 
 FEW_PARTIES = 8
@@ -135,8 +135,14 @@ class Vertical:
     def require_classes(self, loss: str) -> None:
         """Refuse a loss of classification for a target that is not two classes."""
         if not self.two_classes:
+            if self.tested is not None and len(np.unique(self.y[~self.tested])) == 2:
+                self.require_learned_classes(~self.tested)
             values = len(np.unique(self.y))
             raise BadValue("loss", loss, f"square: the target has {values} values, not two classes")
+
+    def require_learned_classes(self, training: NDArray[Any]) -> None:
+        """Refuse a class that none of these training rows has."""
+        require_learned_classes(self.y, training, self.scale.label)
 
     def rows(self, rng: np.random.Generator, fold: int | None = None) -> Split:
         """One replicate's rows: a random split, or the data set's own split in random order.

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fkl import __version__
 from fkl.basics.errors import BadValue, FklError, in_one_line, plural, require
 from fkl.basics.files import DamagedError, read_arrays, sha256_of, whole_file, write_arrays
-from fkl.data.encoder import Encoder, word_of
+from fkl.data.encoder import Encoder, whole_number, word_of
 from fkl.data.problem import Scale
 from fkl.engines.base import Experiment
 from fkl.engines.rounds import Learned
@@ -313,8 +313,10 @@ class Model:
 
     def _weight_of_site(self, column: str, site: str) -> NDArray[np.float64]:
         """Weight of each client's function for a row of a site, (K,)."""
-        sites = in_one_line(", ".join(dict.fromkeys(self.about.sites)))
-        require(site in self.about.sites, column, site, f"a site that the run learned from: {sites}")
+        sites = list(dict.fromkeys(self.about.sites))
+        if site not in sites:  # 1.0 is the site 1
+            site = next((one for one in sites if whole_number(one) == whole_number(site)), site)
+        require(site in sites, column, site, f"a site that the run learned from: {in_one_line(', '.join(sites))}")
         return self._weight_of_clients(site)
 
     def _weight_of_clients(self, client: Any) -> NDArray[np.float64]:

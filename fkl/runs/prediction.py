@@ -64,13 +64,13 @@ def write_predictions(
     columns = typed_file.read(path, raw, reading) if typed else csv_file.read(path, raw, reading)
     csv_file.require_rows(path, columns.rows, least=1)
     columns = columns.with_zeros(model.encoder.columns)
-    for name in model.encoder.columns:
-        if name in columns.by_name and (fault := columns.by_name[name].fault):
-            raise FklError(f"{path}, column {name}: {fault}")
     # The file's own text, but typed numbers and dates as such, which need no notation
     numbers = {*model.encoder.columns} - {*model.encoder.words, *model.encoder.dates}
     cells = {name: column.as_cells(typed and name in numbers) for name, column in columns.by_name.items()}
     whole = frame = DataFrame(cells, dtype=object)
+    for name in (*model.encoder.columns, model.column_of_clients(frame)):
+        if name is not None and name in columns.by_name and (fault := columns.by_name[name].fault):
+            raise FklError(f"{rows}, column {name}: {fault}")
     for name in keep:
         require(name in cells, "keep", name, f"a column of {rows}: {', '.join(cells)}")
     try:

@@ -32,6 +32,7 @@ from fkl.tasks.task import (
     has_drawn_samples,
     in_precision,
     mirrored,
+    note_new_words,
     overrides_for_keys,
     present_in_replicate,
     read_table,
@@ -167,7 +168,20 @@ class TogetherTask(StarTask):
 
 
 def drawn_batch(run: Run, table: Table, generator: np.random.Generator) -> Batch:
-    """All samples of a table, split by partition and method; a user's own cells are encoded from training rows."""
+    """All samples of a table, split by partition and method; a user's own cells are encoded from training rows.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        If no training row has one of the classes that the method learns.
+    """
+    batch = _encoded_batch(run, table, generator)
+    if batch.loss != "square" or run.algo.task.of_classes:
+        batch.require_learned_classes()
+    return batch
+
+
+def _encoded_batch(run: Run, table: Table, generator: np.random.Generator) -> Batch:
     if table.cells is None:
         return _batch_of_stream(run, split_table(run, table, generator), generator)
     numbered = replace(table, row=np.arange(len(table.y)))
@@ -176,6 +190,7 @@ def drawn_batch(run: Run, table: Table, generator: np.random.Generator) -> Batch
     assert drawn.row is not None
     training = np.isin(np.arange(len(table.y)), drawn.row[drawn.training])
     learned = scaled_by(run, numbered, training)
+    note_new_words(table, training)
     batch = _batch_of_stream(run, stream.with_values_of(learned), generator)  # with the same draws
     return replace(batch, row=None if table.row is None else table.row[drawn.row])
 
@@ -189,7 +204,7 @@ def _redrawn_batch(run: Run, shared: Table | None, replicate: int) -> tuple[Batc
     """One replicate's split and graph; otherwise all replicates share those of replicate 0."""
     streams = Streams(run.settings.seed, (replicate,))
     [generator] = streams.generators(Role.DATA)
-    with showing(results=False):
+    with showing(results=False, notes=False):
         table = read_table_anew(run, generator) if shared is None else shared
         batch = drawn_batch(run, table, generator)
     topology = topology_of_run(run, batch.clients, streams.generators(Role.TOPOLOGY)[0])

@@ -53,7 +53,7 @@ class PerReplicateTask(Task):
         shared = None if has_drawn_samples(run) else read_table(run, shared_generator(settings.seed, Role.DATA))
         batches: list[Batch] = []
         for generator in Streams(settings.seed, tuple(range(settings.replicates))).generators(Role.DATA):
-            with showing(results=False) if batches else nullcontext():
+            with showing(results=False, notes=False) if batches else nullcontext():
                 table = read_table_anew(run, generator) if shared is None else shared
                 batches.append(drawn_batch(run, table, generator))
             if batches[-1].clients != batches[0].clients:

@@ -36,6 +36,7 @@ from fkl.data.problem import Scale, Table
 from fkl.data.store import Store
 from fkl.kernels import Dictionary
 from fkl.network import Topology
+from fkl.screen.messages import note
 from fkl.wire.channel import BETWEEN_PEERS, WITH_A_SERVER, Direction
 
 
@@ -642,6 +643,12 @@ def scaled_by(run: Run, table: Table, rows: NDArray[np.bool_] | None = None) -> 
         if table.cells is None or rows is None:
             return normalise(table, run.settings.scaling)
         return normalise(table.learned_from(rows), run.settings.scaling, rows)
+
+
+def note_new_words(table: Table, training: NDArray[np.bool_]) -> None:
+    """Print a note if test rows of a user's table have words that no training row has."""
+    if table.cells is not None and (words := table.cells.new_words(training)):
+        note(f"{table.where}: {words}")
 
 
 def require_number(run: Run, encoder: Encoder | None) -> None:

@@ -30,6 +30,7 @@ from fkl.tasks.task import (
     RowLosses,
     Task,
     mirrored,
+    note_new_words,
     overrides_for_keys,
     read_table,
     require_number,
@@ -72,7 +73,7 @@ class VerticalTask(Task):
             )
         if own is None:
             return cls(replace(given, rounds=run.algo.rounds))
-        return cls(own(0)[0], own)
+        return cls(own(0, noted=True)[0], own)
 
     def describe(self) -> str:
         """A line with the numbers of samples, features and parties."""
@@ -132,14 +133,17 @@ class VerticalTask(Task):
 
 
 def _learned_in_replicate(
-    run: Run, table: Table, generator: np.random.Generator, replicate: int
+    run: Run, table: Table, generator: np.random.Generator, replicate: int, noted: bool = False
 ) -> tuple[Vertical, None]:
-    """A user's own table, encoded and scaled according to this replicate's training rows."""
+    """A user's own table, encoded and scaled according to this replicate's training rows, with a note if `noted`."""
     given = split_table(run, table, deepcopy(generator))
     split, _ = draw_split_and_generator(
         given, Streams(run.settings.seed, (replicate,)), getattr(run.algo, "fold", None)
     )
-    learned = scaled_by(run, table, np.isin(np.arange(len(table.y)), split.training))
+    training = np.isin(np.arange(len(table.y)), split.training)
+    learned = scaled_by(run, table, training)
+    if noted:
+        note_new_words(table, training)
     return replace(split_table(run, learned, deepcopy(generator)), rounds=run.algo.rounds), None
 
 
