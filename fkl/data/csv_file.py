@@ -167,7 +167,7 @@ def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading)
     quoted = words.count('\n"') >= len(table.lines)
     if one_short and not only_name_rows(columns[0].cells, quoted, sign):
         named = all(reading.number(cell) is None for cell in head[1][1])
-        cause = named and _skip_hint(words, line) or f"; {_cause_of_one_more(head[1][1], first, sign, words)}"
+        cause = (named and _skip_hint(words, line)) or f"; {_cause_of_one_more(head[1][1], first, sign, words)}"
         cells = f"{plural(width, 'cell')} where line {line} has {len(first)} (between cells: {_word_for(sign)})"
         raise FklError(f"{path}, line {head[1][0]}: {cells}{cause}")
     names = ["", *first] if one_short else first[: len(columns)]
