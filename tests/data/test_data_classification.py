@@ -74,9 +74,8 @@ def test_damaged_lines_are_named(tmp_path, name, line, words):
 def test_files_without_a_hash_must_have_the_published_number_of_rows(tmp_path, name, rows):
     store = put(tmp_path, name, [samples(b"-1 1:1", b"1 1:1")])
     assert dataset(name).data_files[0].sha256 is None
-    with pytest.raises(
-        FklError, match=f"^{dataset(name).data_files[0].name}: 2 rows where {rows} are (needed|expected)"
-    ):
+    file = dataset(name).data_files[0].name
+    with pytest.raises(FklError, match=f"^{file}: 2 rows where {rows} are (needed|expected)"):
         load(dataset(name), store)
 
 
