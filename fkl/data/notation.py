@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 MINUS = "\u2212"
 """The minus sign of typeset text, which is read like the hyphen."""
 SIGN = rf"[+\-{MINUS}]"
-DASH = rf"[{MINUS}\u2010-\u2015\ufe63\uff0d]"
-"""Signs that look like the hyphen, and stand for it before a number."""
+DASHES = f"-{MINUS}\u2010\u2011\u2012\u2013\u2014\u2015\ufe63\uff0d"
+"""Signs that look like the hyphen, and stand for it beside a number."""
 GROUPED = (
     r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3})+(?:,\d+)?|\d{1,3}(?:['’_ \u00a0\u202f]\d{3})+(?:[.,]\d+)?"
     r"|\d{1,2}(?:,\d{2})*,\d{3}(?:\.\d+)?"
@@ -33,11 +33,10 @@ EXPONENT = (
 UNCERTAINTY = rf"\s*(?:±|\+/?[-{MINUS}])\s*(?:{NUMBER})|\s*(?:\(\d+\)|\[\d+\])"
 """Or the number of a footnote."""
 RAISED = str.maketrans("⁺⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "+-0123456789")
-DASHES = tuple("-\u2212\u2010\u2011\u2012\u2013\u2014")
 UNIT_DIGIT = r"(?<=[^\W\d_])\^?-?\d(?!\d)"
 """A digit of a unit, as in m2 or s^-1."""
 WITH_ONE_NUMBER = re.compile(
-    rf"(?P<before>\D*?)(?P<sign>(?:(?:{SIGN}|{DASH})\s*)?)(?P<number>{NUMBER})(?P<exponent>{EXPONENT})?(?:{UNCERTAINTY})?"
+    rf"(?P<before>\D*?)(?P<sign>(?:[+{DASHES[1:]}-]\s*)?)(?P<number>{NUMBER})(?P<exponent>{EXPONENT})?(?:{UNCERTAINTY})?"
     rf"(?P<after>(?:\D|{UNIT_DIGIT})*)"
 )
 NAME = re.compile(r"(?:[^\W\d_]|_)[-_/#:]?$")
@@ -68,9 +67,7 @@ def number_inside(cell: str) -> tuple[str, str] | None:
         return None
     if exponent[:1] in (*"+-", MINUS) and number.isdecimal():  # 50-100 is a range
         return None
-    exponent = re.sub(r"^[dDqQ]|^(?=[-+])", "e", exponent)
-    sign = re.sub(DASH, "-", found["sign"].rstrip() or re.sub(rf"^({SIGN}|{DASH})?.*", r"\1", before))
-    return sign + number + exponent, around
+    return found["sign"] + number + exponent, around
 
 
 def plain_number(cell: str, decimal: str) -> str:
@@ -97,8 +94,8 @@ def plain_number(cell: str, decimal: str) -> str:
         text = f"{re.sub(r'[^0-9]', '', str(head))}.{tail}"
     exponent = re.sub(r"^[^\d]*10\s*\^?\s*(?=\S)|^[a-zA-Z]", "", (found["exponent"] or "").translate(RAISED).lstrip())
     number = float(f"{text}e{exponent.replace(MINUS, '-') or 0}")
-    minus = found["sign"].strip() in ("-", MINUS) or before[:1] in DASHES or before[-1:] in DASHES
-    minus |= after in DASHES and found["number"][-1] not in ".,"
+    beside = [found["sign"].strip(), before[:1], before[-1:], after if found["number"][-1] not in ".," else ""]
+    minus = any(sign and sign in DASHES for sign in beside)
     positive, negative = f"{number:.12g}", f"{-number:.12g}"
     if "(" in before and ")" in after:
         return f"{positive} or {negative}"

@@ -11,14 +11,14 @@ from fkl.config.loading import resolved
     ("overrides", "expected"),
     [
         ("", {"clients_per_site": 6, "own": 350, "other": 50}),
-        ("dataset=naval", {"clients": 23, "rounds": 500, "order": "consecutive"}),
+        ("dataset=naval", {"clients": 23, "rounds": 500}),
         ("dataset=air", {"clients_per_site": 60, "own": 350, "other": 50}),
-        ("dataset=diabetes", {"clients": 4, "rounds": 100, "order": "shuffled"}),
-        ("dataset=airfoil", {"clients": 1, "rounds": None, "order": "consecutive"}),
+        ("dataset=diabetes", {"clients": 4, "rounds": 100}),
+        ("dataset=airfoil", {"clients": 1, "rounds": None}),
         ("dataset=file", {}),
         ("dataset=naval partition=dirichlet", {"clients": 20, "rounds": 500, "alpha": 0.5, "quantiles": 10}),
         ("partition=quantity_skew dataset=naval", {"clients": 20, "rounds": 500, "alpha": 2.0}),
-        ("dataset=naval partition.clients=3", {"clients": 3, "rounds": 500, "order": "consecutive"}),
+        ("dataset=naval partition.clients=3", {"clients": 3, "rounds": 500}),
     ],
 )
 def test_partition_that_comes_with_a_data_set(overrides, expected):

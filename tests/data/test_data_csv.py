@@ -48,7 +48,8 @@ def all_of(path, reading):
 def columns_by_python(table, reading):
     """Each cell read by Python's own float, none by pandas."""
     cells = [row.split(table.sign) for row in table.body.decode().split(table.row_end)[:-1]]
-    return [Column.of_text(Coded.of(map(str.strip, column)), reading) for column in zip(*cells, strict=True)]
+    columns = zip(*cells, strict=True) if cells else [()] * table.width
+    return [Column.of_text(Coded.of(map(str.strip, column)), reading) for column in columns]
 
 
 @given(st.data())

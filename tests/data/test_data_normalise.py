@@ -11,7 +11,7 @@ from hypothesis.extra.numpy import arrays
 from fkl.basics.errors import FklError
 from fkl.data.encoder import Encoder
 from fkl.data.normalise import SCALINGS, normalise
-from fkl.data.partition import Iid
+from fkl.data.partition import Blocks
 from fkl.data.problem import Batch, Table
 from fkl.data.vertical import FeatureGroups
 
@@ -68,7 +68,7 @@ def test_what_cannot_be_scaled_is_refused_with_the_file_s_name(x, y, scaling, sa
 def test_every_kind_of_problem_has_its_scale_and_its_encoder():
     raw = replace(table(X, np.where(X[:, 0] > 0, 5.0, 2.0)), encoder=Encoder(("f0", "f1", "f2", "f3")))
     scaled = normalise(raw)
-    stream = Iid(clients=4, rounds=None).split(scaled, RNG)
+    stream = Blocks(clients=4, rounds=None).split(scaled, RNG)
     assert np.array_equal(stream.scale.x(X).reshape(4, 6, 4).swapaxes(0, 1), stream.x)
     assert stream.scale.y_back(stream.y).T.ravel().tolist() == raw.y.tolist()
     classes = Batch.from_problem(stream, 3, 0.25, None, RNG).of_two_classes()

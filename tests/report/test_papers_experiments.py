@@ -63,7 +63,7 @@ def test_a_run_is_found_whatever_decides_no_number_of_it_and_by_nothing_else() -
     [one] = find("graph_omkl", [many, newest, few])
     assert one.run is newest
     for group, key, value in (
-        ("algo", "eta", 0.2), ("kernels", "D", 100), ("kernels", "laplacians", 24), ("partition", "order", "shuffled"),
+        ("algo", "eta", 0.2), ("kernels", "D", 100), ("kernels", "laplacians", 24), ("partition", "clients", 2),
         ("partition", "rounds", 100), ("dataset", "rows", 99),
     ):  # fmt: skip
         assert find("graph_omkl", [as_run(config, **{group: config[group] | {key: value}})]) == [], key
