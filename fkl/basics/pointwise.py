@@ -110,15 +110,17 @@ class PointwiseLoss(NamedTuple):
         return "loss" if "loss" in self.columns else self.columns[0]
 
     def shown(self, f: Array, y: Array, value: Any = None) -> dict[str, Any]:
-        """What each prediction adds to the columns; for two classes f = 0 is a mistake.
+        """What each prediction adds to the columns; one that names no class is right by chance.
 
-        For several classes f is the class, and `value` the loss.
+        For two classes f = 0 names none, and is half a mistake. For C classes f is the class, or C if it names none,
+        which is a mistake of 1 - 1 / C; `value` is the loss.
         """
         if self.several:
-            return {"error": 1.0 * (f != y), "loss": value}
+            xp = namespace(f)
+            return {"error": xp.where(f == self.several, 1 - 1 / self.several, 1.0 * (f != y)), "loss": value}
         value = self.value(f, y)
         if self.classes:
-            return {"error": 1.0 * (y * f <= 0), "loss": value}
+            return {"error": 0.5 * (1 - namespace(f).sign(y * f)), "loss": value}
         if self.kind == QUANTILE:
             return {"pinball": value, "below": 1.0 * (y <= f)}
         return {"mse": value} if self.kind == SQUARE else {"mse": (f - y) ** 2, "loss": value}

@@ -7,19 +7,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array
-from fkl.basics.memory import empty
+from fkl.basics.memory import chosen, empty
 from fkl.data.problem import Problem
 
 CLIENTS_AT_A_TIME = 4096
 CONSTANTS = {
-    "mse": {"mse_running_mean": "each client's mean target so far", "mse_last_value": "each client's last target"},
+    "mse": {
+        "mse_running_mean": "each client's mean target so far",
+        "mse_last_value": "each client's last target",
+        "mse_best_constant": "the best constant in hindsight",
+    },
     "error": {
         "error_majority": "the class that most of each client's samples so far have",
         "error_last_class": "each client's last class",
+        "error_best_constant": "the best constant in hindsight",
     },
     "pinball": {
         "pinball_running_quantile": "the quantile of each client's targets so far",
         "pinball_last_value": "each client's last target",
+        "pinball_best_constant": "the best constant in hindsight",
     },
     "test_mse": {"test_mse_training_mean": "the mean target of the training samples"},
     "test_error": {"test_error_majority": "the class that most training samples have"},
@@ -32,14 +38,14 @@ BLOWN_UP = 1e6
 def baselines(problem: Problem) -> dict[str, Array]:
     """Errors (T, K) of predictors that see a target only after predicting it, by the columns of their means.
 
-    Each client has its own predictors, which predict 0 before its first target, or the first of several classes, as
-    methods do. The sign of the mean target so far is the majority of two classes. 0 for absent clients.
+    Each client has its own predictors, which predict 0 before its first target, as methods do, or no class. The class
+    that most samples so far have is the last one seen where several have as many. 0 for absent clients.
     """
     loss = problem.loss
     main = loss.columns[0]
     names = {"error": ("majority", "last_class"), "pinball": ("running_quantile", "last_value")}
     so_far, last_one = names.get(main, ("running_mean", "last_value"))
-    first = loss.class_values[0] if loss.several else 0.0
+    no_class = float(loss.several)  # 0 is no class of two, and C none of C, see `PointwiseLoss.shown`
     errors = {f"{main}_{so_far}": empty(problem.y.shape), f"{main}_{last_one}": empty(problem.y.shape)}
     # Some clients at a time, to limit copies as large as y.
     for start in range(0, problem.clients, CLIENTS_AT_A_TIME):
@@ -47,20 +53,42 @@ def baselines(problem: Problem) -> dict[str, Array]:
         present = problem.present[:, columns]
         y = np.where(present, problem.y[:, columns], 0.0)
         before: NDArray[np.int64] = np.cumsum(present, axis=0) - present
-        if loss.several:
-            counts = [np.cumsum(present & (y == one), axis=0) - (present & (y == one)) for one in loss.class_values]
-            guess = loss.class_values[np.argmax(counts, axis=0)]
+        rounds = np.where(present, np.arange(1, len(y) + 1)[:, None], 0)
+        last = np.zeros_like(rounds)
+        np.maximum.accumulate(rounds[:-1], axis=0, out=last[1:])  # the client's last round, 0 before the first
+        last_value = np.where(last > 0, np.take_along_axis(y, np.maximum(last - 1, 0), axis=0), no_class)
+        if loss.classes:
+            guess = _majority(y, present, loss.class_values if loss.several else np.array([-1.0, 1.0]))
+            guess = np.where(before > 0, guess, no_class)
         elif main == "pinball":
             guess = _running_quantile(y, present, loss.at)
         else:
             guess = (np.cumsum(y, axis=0) - y) / np.maximum(before, 1)
-        rounds = np.where(present, np.arange(1, len(y) + 1)[:, None], 0)
-        last = np.zeros_like(rounds)
-        np.maximum.accumulate(rounds[:-1], axis=0, out=last[1:])  # the client's last round, 0 before the first
-        last_value = np.where(last > 0, np.take_along_axis(y, np.maximum(last - 1, 0), axis=0), first)
         for error, f in zip(errors.values(), (guess, last_value), strict=True):
             error[:, columns] = np.where(present, loss.shown(f, y)[main], 0.0)
     return errors
+
+
+def _majority(y: Array, present: NDArray[np.bool_], classes: Array) -> Array:
+    """The class that most of each client's samples before each round have, (T, K); of several, the last one seen."""
+    rounds, counts = np.arange(1, len(y) + 1)[:, None] / (len(y) + 1), []
+    for one in classes:
+        seen = present & (y == one)
+        last = np.maximum.accumulate(np.where(seen, rounds, 0.0), axis=0)  # below 1, so it decides ties only
+        counts.append(np.vstack([np.zeros((1, y.shape[1])), (np.cumsum(seen, axis=0) + last)[:-1]]))
+    named: Array = classes[np.argmax(counts, axis=0)]
+    return named
+
+
+def best_constant(problem: Problem) -> dict[str, Array]:
+    """Error of the best constant for the targets of all clients together, known in hindsight, by its column."""
+    loss, main, y = problem.loss, problem.loss.columns[0], chosen(problem.y, problem.present)
+    if loss.classes:
+        named = np.unique(y, return_counts=True)
+        constant = named[0][named[1].argmax()]
+    else:
+        constant = np.quantile(y, loss.at, method="inverted_cdf") if main == "pinball" else y.mean()
+    return {f"{main}_best_constant": np.mean(loss.shown(np.full(len(y), constant), y, 0.0)[main])}
 
 
 def _running_quantile(y: Array, present: NDArray[np.bool_], level: float) -> Array:

@@ -140,12 +140,13 @@ class OneAgainstRest(Apart):
         return worlds
 
     def together(self, world: World, outcomes: Sequence[Outcome], t: int) -> Outcome:
-        """The predicted class, and sums over the classes."""
+        """The predicted class, or C where all classes have the same f, and sums over the classes."""
         loss, f = world.problem.loss, np.stack([one.y_hat for one in outcomes])
         value = sum(map(loss.of_one_class.value, f, loss.signs(world.problem.y[t])))
         of_kernels: Any = None if outcomes[0].loss is None else sum(one.loss for one in outcomes)
         norm: Any = lambda: sum(one.squared_norm() for one in outcomes)  # noqa: E731
-        return Outcome(loss.class_values[f.argmax(axis=0)], of_kernels, norm, value=value)
+        named = np.where(f.max(axis=0) > f.min(axis=0), loss.class_values[f.argmax(axis=0)], loss.several)
+        return Outcome(named, of_kernels, norm, value=value)
 
 
 def beside_each_other(outcomes: Sequence[Any]) -> Any:

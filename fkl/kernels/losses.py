@@ -491,14 +491,15 @@ class Logistic:
     compressed: ClassVar[bool] = False
 
     def of_each(self, rows: Rows, f: Array) -> Array:
-        """1 for a misclassified sample, else 0, (R, K, r), for predictions f (R, K, r)."""
-        return (rows.y * f <= 0).astype(np.float64)
+        """1 for a misclassified sample, 1/2 for f = 0, else 0, (R, K, r), for predictions f (R, K, r)."""
+        mistakes: Array = 0.5 * (1 - np.sign(rows.y * f))
+        return mistakes
 
     def measures(self, rows: Rows, f: Array) -> dict[str, Array]:
-        """Numbers of misclassified samples (f = 0 counts as wrong), and sums of logistic losses."""
+        """Numbers of misclassified samples (f = 0 is half a mistake), and sums of logistic losses."""
         y = rows.y[..., None]
         return {
-            "error": ((y * f <= 0) & (y != 0)).sum(axis=2).astype(np.float64),
+            "error": (0.5 * (np.abs(y) - np.sign(y * f))).sum(axis=2),
             "loss": (np.abs(y) * LOGISTIC.value(f, y)).sum(axis=2),
         }
 

@@ -22,11 +22,13 @@ from fkl.engines.base import DivergedError
 from fkl.runs.metrics import ACCURACIES, MAIN, main_metric, require_metric
 from fkl.screen.units import bytes_of, number, percent_apart, seconds, with_spread
 
+HINDSIGHT = "best constant"
 SHORT = {
     "mse_running_mean": "mean target",
     "mse_last_value": "last target",
     "error_majority": "majority so far",
     "error_last_class": "last class",
+    **dict.fromkeys(("mse_best_constant", "error_best_constant", "pinball_best_constant"), HINDSIGHT),
     "pinball_running_quantile": "quantile so far",
     "pinball_last_value": "last target",
     "test_mse_training_mean": "mean target",
@@ -190,9 +192,11 @@ def verdict(summary: Mapping[str, Array]) -> Verdict:
         found = mean[error]
         worse = {SHORT[name]: value for name, value in there.items() if not found < value}
         if worse:
-            of = " and ".join(f"{name} ({number(value)})" for name, value in worse.items())
-            return Verdict(NOT_BELOW, f"not better than {WHOSE[error]} {of}")
-        apart = (f"{percent_apart(found, value)} the {SHORT[name]}" for name, value in there.items())
+            whose = {name: "the" if name == HINDSIGHT else WHOSE[error] for name in worse}
+            of = " and ".join(f"{whose[name]} {name} ({number(value)})" for name, value in worse.items())
+            return Verdict(NOT_BELOW, f"not better than {of}")
+        shown = {SHORT[name]: value for name, value in there.items() if SHORT[name] != HINDSIGHT}
+        apart = (f"{percent_apart(found, value)} the {name}" for name, value in shown.items())
         return Verdict(BELOW, ", ".join(apart))
     return Verdict(BELOW, "finished; it has no baseline to compare with")
 
@@ -244,7 +248,7 @@ def blocks(
     lines = [f"{provenance['algorithm']} on {provenance['dataset']}", f"{mark} {words}", ""]
     in_units = [UNITS] * (is_own(config) and UNITS in summary)
     errors = in_units + ([name for name in MAIN if name in summary] or [main_metric(summary)])
-    baselines = [name for name in SHORT if name in summary]
+    baselines = [name for name in SHORT if name in summary and name != "mse_best_constant"]  # R² stands for it
 
     def value(name: str, before: str = "", behind: str = "") -> list[str]:
         known = name in mean and mean[name] == mean[name]  # NaN if it is unknown

@@ -28,6 +28,10 @@ COLUMNS = {
     "mse_last_value": f"baseline: {SQUARED}, of predicting each client's last target",
     "error_majority": "baseline: share of mistakes of predicting the class that most of a client's samples so far have",
     "error_last_class": "baseline: share of mistakes of predicting each client's last class",
+    **dict.fromkeys(
+        ("mse_best_constant", "error_best_constant", "pinball_best_constant"),
+        "baseline: that of the best constant for all clients in hindsight; an error above it has learned nothing",
+    ),
     "pinball_running_quantile": "baseline: pinball of predicting each client's quantile at algo.level so far",
     "pinball_last_value": "baseline: pinball of predicting each client's last target",
     "test_mse_training_mean": f"baseline: {SQUARED}, of predicting the mean target of the training samples",

@@ -17,7 +17,7 @@ from fkl.basics.memory import variance as variance_of
 from fkl.basics.pointwise import SQUARED, PointwiseLoss
 from fkl.config.loading import Run
 from fkl.contract.world import Algorithm, Outcome, World
-from fkl.data.baselines import baselines, in_units
+from fkl.data.baselines import baselines, best_constant, in_units
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
 from fkl.kernels.client_tiles import sums_in_order, tile_sums
@@ -301,6 +301,8 @@ class StreamJudge:
         What `PointwiseLoss.shown` has of f_hat, a mean over all samples so far.
     mse_running_mean, mse_last_value, or others
         The same of predicting each client's mean target so far, or its last target, see `fkl.data.baselines`.
+    mse_best_constant, or another error's
+        The same of the best constant for all clients in hindsight; only at the end.
     r2
         1 - mse / variance of the targets; only at the end.
     rmse_in_units
@@ -439,13 +441,13 @@ class StreamJudge:
             clients |= self.calibration.by_client(samples)
         if self.intervals is not None:
             clients |= self.intervals.covered.columns()
-        summary: Values = {}
+        summary: Values = {name: np.full(shape[0], error) for name, error in best_constant(problem).items()}
         if problem.expected is not None and self.main == "mse":
             known = problem.present * (problem.expected - problem.y) ** 2
             clients["regret_dynamic"] = self.errors[0] - known.sum(axis=0)
         if self.main == "mse":
             variance = float(variance_of(chosen(problem.y, problem.present)))
-            summary = in_units(self.of_rounds["mse"][self._rounds - 1], variance, problem.scale.y_unit)
+            summary |= in_units(self.of_rounds["mse"][self._rounds - 1], variance, problem.scale.y_unit)
         return Columns(
             self.by_round(best), clients, summary | fairness(self.main, self.errors[0], samples, problem.site)
         )
