@@ -54,6 +54,10 @@ class Function:
         floats = [name for name, (numbers, _) in self.arrays.items() if numbers == "floats"]
         return replace(self, **{name: getattr(self, name).astype(np.float64) for name in floats})
 
+    def squared_norm(self) -> NDArray[np.float64] | None:
+        """Squared norm in the space of the combined kernel, (K or 1,); None if the arrays do not determine it."""
+        return None
+
     def is_function_of(self, d: int) -> bool:
         """Whether this is a valid function of d features; its arrays may come from any file."""
         sizes = {"d": d}
@@ -145,6 +149,13 @@ class OnFeatures(Function):
                 of = slice(None) if len(self.theta) == 1 else slice(k, k + 1)
                 f[of, rows] = self.weights[of] @ bank.predict(x[rows], theta[None])[0].T
         return f + self.bias
+
+    def squared_norm(self) -> NDArray[np.float64] | None:
+        """Squared norm sum_i weights_ki |theta_ki|^2 of each f_k, (K,); None if weights are not those of a mixture."""
+        if self.bias != 0 or (self.weights < 0).any() or not np.allclose(self.weights.sum(axis=-1), 1):
+            return None
+        of_kernels = (self.theta.astype(np.float64) ** 2).sum(axis=-1)
+        return (self.weights * of_kernels).sum(axis=-1)
 
     def _bank(self) -> CompiledBank:
         rho = np.ascontiguousarray(self.rho[None])

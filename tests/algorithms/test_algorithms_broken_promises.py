@@ -117,13 +117,14 @@ FLAWS = [
 FORMS = Conformance.messages_have_one_form
 IDENTITIES = Conformance.identities_of_its_proofs_hold
 FACTS, MODELS = Conformance.facts_of_privacy_hold, Conformance.saved_models_predict_as_it_does
+STATED = Conformance.norms_and_densities_are_true
 APART, PROCESSES = Conformance.parties_see_what_they_hold_alone, Conformance.parties_share_nothing_but_messages
 CHEATS = [
     (cheats.ServerReadsData, APART, "the server, in isolation, cannot take: .* no attribute 'x'"),
     (cheats.Understates, APART, "uplink of round 1: 32 bytes are booked, but 128 were sent"),
     (cheats.Understates, ledger_books_every_message, "uplink: the ledger's rounds, clients, kinds are not"),
     (cheats.ReadsOthers, APART, "y_hat of client 0 in round 1 .*: a party sees more than its own state"),
-    (cheats.KnowsLabels, LABELS, "y_hat of round 11 differs with the targets of that round"),
+    (cheats.KnowsLabels, LABELS, r"y_hat of round \d+ differs with the targets of that round"),
     (cheats.ServerWritesIntoItsState, APART, "the server, in isolation, cannot take: .*: it changes its arguments"),
     (cheats.SharesState, APART, "y_hat of client 0 in round 2 .*: a party sees more than its own state"),
     (cheats.ServerDrawsABin, APART, "the server and the clients draw the same random numbers: SELECTION"),
@@ -157,7 +158,24 @@ CHEATS = [
         FACTS,
         "uses_sample_once and message_of_one_sample = True, but the sample of round 1 of party 0 changes its",
     ),
-    (cheats.SavesAnother, MODELS, "its model predicts differently: predictions of round 20 differ by up to"),
+    (cheats.SavesAnother, MODELS, r"its model predicts differently: predictions of round \d+ differ by up to"),
+    (cheats.LearnsFirst, LABELS, "^y_hat of round (4|11|18) differs with the targets of that round"),
+    (cheats.LearnsFirstAtTheEnd, LABELS, "^y_hat of round 20 differs with the targets of that round"),
+    (cheats.LearnsFirstAtTheBeginning, LABELS, "^y_hat of round 1 differs with the targets of that round"),
+    (cheats.DoubtsAfterwards, LABELS, r"^variance of round \d+ differs with the targets of that round"),
+    (cheats.RepeatsSometimes, FACTS, r"the sample of round . of party . changes its messages of rounds ., 5"),
+    (cheats.RepeatsOneRound, FACTS, "the sample of round 6 of party . changes its messages of rounds 6, 20"),
+    (cheats.ByEvenChoice, FACTS, "of party .'s message in round .*: its class must say choices_reveal_data = True"),
+    (cheats.StatesANorm, MODELS, r"^its norm is not that of its model: squared norms of round \d+ differ by up to"),
+    (cheats.StatesANormSometimes, STATED, "^the norm of client . in round 5 is not that of a function: it predicts"),
+    (cheats.StatesNoNorm, STATED, r"^the norm of client . in round \d+ is not that of a function: it predicts"),
+    (cheats.StatesADensity, STATED, "^the density of client . in round 1 is none: its integral is 16"),
+    (cheats.StatesMoreThanADensity, STATED, "^the density of client . in round 1 is none: its integral is 2.718"),
+    (cheats.StatesAnotherDensity, STATED, "^the density of client . in round 1 is none: .* the variance 0.25"),
+    (cheats.SavesAnotherAtTheEnd, MODELS, "^its model predicts differently: predictions of round 21 differ by up to"),
+    (cheats.SavesABetterOne, MODELS, "^its model predicts differently: predictions of round 21 differ by up to"),
+    (cheats.FindsTheSample, LABELS, "^predictions follow targets that no party has seen, with correlation "),
+    (cheats.LearnedBefore, LABELS, "^predictions follow targets that no party has seen, with correlation "),
     (cheats.SaysOneForAll, FORMS, "^Target.target is SameForAll, one array for all; each client sends its own"),
     (
         cheats.MaskOfNumbers,
@@ -176,7 +194,7 @@ def of(algorithm: Any, precision: str = "float64") -> Conformance:
 
 
 @pytest.mark.parametrize("promise", (*PROMISES, ledger_books_every_message), ids=lambda promise: promise.__name__)
-@pytest.mark.parametrize("honest", [RunningMean, cheats.OwnPayload])
+@pytest.mark.parametrize("honest", [RunningMean, cheats.OwnPayload, cheats.StatesItsDensity])
 def test_who_keeps_all_promises_is_not_blamed(promise: Promise, honest: Callable[[], Any]) -> None:
     promise(of(honest()))
 
