@@ -23,7 +23,7 @@ NEAR = 1e-9
 """Largest absolute and relative difference of predictions in double precision."""
 MORE_OF_VARIANCES = 1000
 """Factor of the allowed difference for a variance, which is itself a difference of numbers, and for a norm."""
-MOST_COMPARED = 20
+MOST_COMPARED = 100
 """Largest number of rounds of a stream in which the model is compared."""
 
 
@@ -62,7 +62,8 @@ def compared_on_stream(experiment: Experiment, numbers: np.random.Generator) -> 
     method: Any = experiment.algorithm
     experiment = replace(experiment, algorithm=getattr(method, "round_by_round", lambda: method)())
     T = experiment.problem.rounds
-    asked = drawn_rounds(T, MOST_COMPARED, numbers)
+    everywhere = experiment.problem.present.all()
+    asked = drawn_rounds(T, min(T if everywhere else T // 2, MOST_COMPARED), numbers)  # absence is part of the others
     problem = all_present_in(experiment.problem, asked)
     world, state, _ = played(experiment, 0, problem)
     for t in range(T):
@@ -73,7 +74,7 @@ def compared_on_stream(experiment: Experiment, numbers: np.random.Generator) -> 
     more = {
         name: np.concatenate([part, part[-1:]]) for name in ("x", "y", "present") for part in (getattr(problem, name),)
     }
-    more["x"][T] = other_values(problem.x[-1], numbers)
+    more["x"][T], more["present"][T] = other_values(problem.x[-1], numbers), True
     longer, _, _ = played(experiment, 0, replace(problem, **more, **NO_ROWS))
     if hasattr(method, "lengthened"):
         state = method.lengthened(at_the_server(longer) if isinstance(method, Pooled) else longer, state)
@@ -84,7 +85,7 @@ class _Step:
     """A round, and what the functions from before it say of its samples."""
 
     def __init__(self, experiment: Experiment, world: World, state: Any, t: int, functions: Sequence[Function]) -> None:
-        present, self._x, self._t = world.problem.present[t], world.problem.x[t], t
+        present, self._x, self._y, self._t = world.problem.present[t], world.problem.x[t], world.problem.y[t], t
         in_turn = getattr(experiment.algorithm, "in_turn", False)
         self._here = np.flatnonzero(present)[: 1 if in_turn else None]
         self._told = [self._of(function) for function in functions]  # before the step, which may overwrite the state
@@ -94,18 +95,21 @@ class _Step:
     def _of(self, function: Function) -> dict[str, NDArray[Any]]:
         norm = function.squared_norm()
         values = {"predictions": function.predict(self._x)}
-        values |= {"variances": function.variance(self._x)} if isinstance(function, Gaussian) else {}
+        if isinstance(function, Gaussian):
+            values["variances"] = function.variance(self._x)
+            values["log densities"] = function.log_density(self._x, self._y)
         told = {name: one[self._here if len(one) > 1 else 0, self._here] for name, one in values.items()}
         return told | ({} if norm is None else {"squared norms": norm[self._here if len(norm) > 1 else 0]})
 
     def compared(self) -> Iterator[Compared]:
         """The same of the method."""
         for r, told in enumerate(self._told):
-            shown = {"predictions": self._outcome.y_hat, "variances": self._outcome.variance}
-            shown["squared norms"] = self._outcome.squared_norm()
+            shown = {"predictions": self._outcome.y_hat, "squared norms": self._outcome.squared_norm()}
+            shown |= {"variances": self._outcome.variance, "log densities": self._outcome.log_density}
             for name, values in told.items():
                 more = 1.0 if name == "predictions" else MORE_OF_VARIANCES
-                yield Compared(f"{name} of round {self._t + 1}", values, shown[name][r, self._here], more)
+                if shown[name] is not None:
+                    yield Compared(f"{name} of round {self._t + 1}", values, shown[name][r, self._here], more)
 
 
 def compared_on_batch(experiment: Experiment, numbers: np.random.Generator) -> Iterator[Compared]:

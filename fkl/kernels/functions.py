@@ -4,13 +4,14 @@ A method's `functions(world, state, t)` returns the functions with which it pred
 A personal method has K functions for K clients; otherwise all clients share one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import combinations, pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from fkl.basics.arrays import Array
 from fkl.kernels.bank import CompiledBank, FeatureBank
@@ -194,15 +195,28 @@ class Gaussian(OnFeatures):
 
     def variance(self, x: Array) -> NDArray[np.float64]:
         """Variances of the targets of samples (n, d), for each client if they differ: (K or 1, n)."""
-        bank, found = self._bank(), np.empty((len(self.weights), len(x)))
+        found = np.empty((len(self.weights), len(x)))
+        for rows, mean, variance in self._of_kernels(x):
+            found[:, rows] = self.weights @ (variance + mean**2).T - (self.weights @ mean.T) ** 2
+        return found
+
+    def log_density(self, x: Array, y: Array) -> NDArray[np.float64]:
+        """Log densities of targets (n,) of samples (n, d), for each client if they differ: (K or 1, n)."""
+        found = np.empty((len(self.weights), len(x)))
+        for rows, mean, variance in self._of_kernels(x):
+            each = -0.5 * (np.log(2 * np.pi * variance) + (y[rows, None] - mean) ** 2 / variance)
+            found[:, rows] = logsumexp(each, axis=-1, b=self.weights[:, None])
+        return found
+
+    def _of_kernels(self, x: Array) -> Iterator[tuple[slice, Array, Array]]:
+        """Rows, and each kernel's means and variances of their targets, (n, N) both."""
+        bank = self._bank()
         N, P = self.theta.shape[1:]
         root = np.zeros((N, P, P))
         root[:, *np.tril_indices(P)] = self.root
         for rows in row_blocks(len(x), self.theta[0].size, VALUES_AT_A_TIME):
-            [mean], [spread] = bank.gaussian(x[rows], self.theta, root[None])  # (n, N) both
-            second = self.noise * (1 + spread) + mean**2
-            found[:, rows] = self.weights @ second.T - (self.weights @ mean.T) ** 2
-        return found
+            [mean], [spread] = bank.gaussian(x[rows], self.theta, root[None])
+            yield rows, mean, self.noise * (1 + spread)
 
 
 @dataclass(frozen=True)

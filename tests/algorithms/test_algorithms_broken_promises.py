@@ -20,12 +20,13 @@ from fkl.algorithms.base import Outcome, World, mixture_norm
 from fkl.algorithms.federated import descent
 from fkl.conditions import wrap
 from fkl.conditions.attacks import SignFlip
-from fkl.conformance import PROMISES, BrokenPromiseError, Conformance
+from fkl.conformance import PROMISES, BrokenPromiseError, Conformance, command
 from fkl.conformance.party_process import PartyObject
 from fkl.conformance.played import Played, outcomes, require_equal
 from fkl.contract import star
 from fkl.contract.star import Federated
 from fkl.engines.base import Experiment, make_world
+from fkl.kernels.functions import Linear
 from fkl.kernels.threads import most
 from fkl.network import Network
 from fkl.wire import payloads
@@ -234,6 +235,47 @@ def test_who_cheats_is_refused_by_name(cheat: Callable[[], Any], promise: Promis
     """Each breaks that promise, whatever else it breaks; the honest method beside it breaks none (above)."""
     with pytest.raises(BrokenPromiseError, match=said):
         promise(of(cheat()))
+
+
+@pytest.mark.parametrize("algo", ["dkla", "falkon"])
+def test_a_model_of_data_from_elsewhere_is_refused(algo: str) -> None:
+    """Off streams it shows in the saved model."""
+    checked = Conformance.from_overrides(f"algo={algo}")
+    problem, kind = checked.experiment.problem, type(checked.experiment.algorithm)
+    x = np.column_stack([problem.x, np.ones(len(problem.x))])
+    w = np.linalg.lstsq(x, problem.y, rcond=None)[0]
+
+    class LearnedElsewhere(kind):  # type: ignore[valid-type, misc]
+        def functions(self, world: World, state: Any, t: int) -> tuple[Linear, ...]:
+            return (Linear(w[:-1], np.array(w[-1])),) * len(world.streams.replicates)
+
+    cheat = LearnedElsewhere(**vars(checked.experiment.algorithm))
+    with pytest.raises(BrokenPromiseError, match=r"^predictions follow targets that no party has seen"):
+        LABELS(replace(checked, experiment=replace(checked.experiment, algorithm=cheat)))
+
+
+def test_a_seed_draws_what_is_compared() -> None:
+    """Two seeds ask about other data, and one of them twice about the same."""
+    experiment = of(RunningMean()).experiment
+    experiment = replace(experiment, problem=make_problem(Size(T=300), 0))
+    asked = []
+    for seed in (1, 2, 1):
+        checked = Conformance(experiment, seed=seed)
+        probes = list(experiment.task.probes(checked.together.last, checked.numbers))
+        asked.append(([probe.rounds for probe in probes], [float(probe.problem.y.sum()) for probe in probes]))
+    assert asked[0] == asked[2] and asked[0][0] != asked[1][0] and asked[0][1] != asked[1][1]
+    assert {0, 299} <= {*asked[0][0]} and {0, 299} <= {*asked[1][0]} and len(asked[0][0]) >= 100
+
+
+@pytest.mark.parametrize(("words", "line"), [(["--seed=7"], "--seed=7"), ([], "--seed=")])
+def test_the_command_prints_its_seed(
+    words: list[str], line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "PROMISES", (Conformance.seeded_runs_repeat,))
+    monkeypatch.setattr("sys.argv", ["fkl.conformance", "algo=raker", "kernels.D=4", *words])
+    with pytest.raises(SystemExit) as end:
+        command.main()
+    assert end.value.code == 0 and f"drawn with {line}" in capsys.readouterr().out
 
 
 def test_low_bits_do_not_arrive() -> None:
