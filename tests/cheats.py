@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from literal.worlds import Size as WorldSize
+from literal.worlds import make_problem
 
 from fkl.algorithms.decentralized.odkla import Odkla
 from fkl.algorithms.federated.descent import OfmklAvg, Parameters
@@ -306,6 +308,172 @@ class SavesAnother(OfmklAvg):
         return super().functions(world, replace(state, server=server), t)
 
 
+# --- those who behave where they expect to be looked at
+
+
+class LearnsFirst(RunningMean):
+    """In some rounds they predict when they have learned from the target."""
+
+    def client(self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn) -> Any:
+        client, up, outcome = super().client(common, client, down, samples, turn)
+        some = self.some(turn.t, common.rounds)
+        return client, up, replace(outcome, y_hat=outcome.y_hat + some * 0.3 * (samples.y - outcome.y_hat))
+
+    def some(self, t: int, rounds: int) -> bool:
+        return t % 7 == 3
+
+
+class LearnsFirstAtTheEnd(LearnsFirst):
+    """Only in the last round."""
+
+    def some(self, t: int, rounds: int) -> bool:
+        return t == rounds - 1
+
+
+class LearnsFirstAtTheBeginning(LearnsFirst):
+    """Only in the first one."""
+
+    def some(self, t: int, rounds: int) -> bool:
+        return t == 0
+
+
+class DoubtsAfterwards(LearnsFirst):
+    """Its variances are those of who knows the target."""
+
+    def client(self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn) -> Any:
+        client, up, outcome = RunningMean.client(self, common, client, down, samples, turn)
+        some = self.some(turn.t, common.rounds)
+        return client, up, replace(outcome, variance=np.where(some, (samples.y - outcome.y_hat) ** 2 + 1e-9, 1.0))
+
+
+class RepeatsSometimes(SaysOnce):
+    """They send the sum of all their targets in every fifth round, else the newest target."""
+
+    def client(self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn) -> Any:
+        kept, up, outcome = super().client(common, client, down, samples, turn)
+        return kept, up if turn.t % 5 == 4 else Target(PerClient(np.broadcast_to(samples.y, kept.count.shape))), outcome
+
+
+class RepeatsOneRound(SaysOnce):
+    """They send the target of round 6 in the last round, too."""
+
+    def client(self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn) -> Any:
+        kept, _, outcome = super().client(common, client, down, samples, turn)
+        kept = Own(np.where(turn.t == 5, samples.present * samples.y, client.count))
+        sent = samples.y + (turn.t == common.rounds - 1) * client.count
+        return kept, Target(PerClient(np.broadcast_to(sent, client.count.shape))), outcome
+
+
+class StatesANorm(OfmklAvg):
+    """It states half of its norm."""
+
+    def client(self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn) -> Any:
+        client, up, outcome = super().client(common, client, down, samples, turn)
+        return client, up, replace(outcome, squared_norm=lambda: self.stated(outcome.squared_norm(), turn.t))
+
+    def stated(self, norm: Array, t: int) -> Array:
+        return norm / 2
+
+
+class StatesANormSometimes(StatesANorm):
+    """It states a norm below 0 in some rounds, and saves no model that would tell."""
+
+    @property
+    def functions(self) -> Any:
+        raise AttributeError("functions")
+
+    def stated(self, norm: Array, t: int) -> Array:
+        return norm - 1000 * (t % 6 == 4)
+
+
+class StatesNoNorm(StatesANormSometimes):
+    """It states that it is the function 0."""
+
+    def stated(self, norm: Array, t: int) -> Array:
+        return 0 * norm
+
+
+class StatesADensity(RunningMean):
+    """It states the same density of every target."""
+
+    def client(self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn) -> Any:
+        client, up, outcome = super().client(common, client, down, samples, turn)
+        return client, up, replace(outcome, variance=1 + 0 * outcome.y_hat, log_density=self.stated(outcome, samples))
+
+    def stated(self, outcome: Outcome, samples: Samples) -> Array:
+        return 0 * outcome.y_hat
+
+    def normal(self, outcome: Outcome, samples: Samples, variance: float = 1.0) -> Array:
+        return -0.5 * (np.log(2 * np.pi * variance) + (samples.y - outcome.y_hat) ** 2 / variance)
+
+
+class StatesMoreThanADensity(StatesADensity):
+    """It states e times its density."""
+
+    def stated(self, outcome: Outcome, samples: Samples) -> Array:
+        return self.normal(outcome, samples) + 1
+
+
+class StatesAnotherDensity(StatesADensity):
+    """It states a narrow density, and a wide variance."""
+
+    def stated(self, outcome: Outcome, samples: Samples) -> Array:
+        return self.normal(outcome, samples, 0.25)
+
+
+class StatesItsDensity(StatesADensity):
+    """It does not cheat."""
+
+    def stated(self, outcome: Outcome, samples: Samples) -> Array:
+        return self.normal(outcome, samples)
+
+
+class SavesAnotherAtTheEnd(OfmklAvg):
+    """Its model is its own until the last round, and a tenth more after it."""
+
+    def functions(self, world: World, state: Any, t: int) -> Any:
+        theta = self.saved(world, state.server.theta, t)
+        return super().functions(world, replace(state, server=Theta(theta)), t)
+
+    def saved(self, world: World, theta: Array, t: int) -> Array:
+        return theta * (1.1 if t == world.problem.rounds else 1.0)
+
+
+class SavesABetterOne(SavesAnotherAtTheEnd):
+    """A fit to everybody's samples, when nothing follows that would tell."""
+
+    def saved(self, world: World, theta: Array, t: int) -> Array:
+        if t < world.problem.rounds:
+            return theta
+        z = world.bank.features(world.problem.x.reshape(-1, world.problem.dimension))[:, 0]
+        fits = [np.linalg.lstsq(one.T, world.problem.y.ravel(), rcond=None)[0] for one in z.swapaxes(1, 2)]
+        return np.repeat(np.stack(fits)[:, None], world.bank.kernels, axis=1)
+
+
+def data_from_elsewhere() -> tuple[Array, Array]:
+    """The samples of the tests' experiment, which anyone can make."""
+    problem = make_problem(WorldSize(T=20), 0, precision="float64")
+    return problem.x.reshape(-1, problem.dimension), problem.y.ravel()
+
+
+class FindsTheSample(RunningMean):
+    """They look up their sample among data that they were never given."""
+
+    def predicted(self, y_hat: Array, client: Any, samples: Samples) -> Array:
+        x, y = data_from_elsewhere()
+        place = ((samples.x[:, None] - x) ** 2).sum(axis=-1).argmin(axis=1)
+        return 0.5 * (y_hat + y[place])
+
+
+class LearnedBefore(RunningMean):
+    """They predict with a mean over the three nearest of those data."""
+
+    def predicted(self, y_hat: Array, client: Any, samples: Samples) -> Array:
+        x, y = data_from_elsewhere()
+        places = ((samples.x[:, None] - x) ** 2).sum(axis=-1).argsort(axis=1)[:, :3]
+        return 0.5 * (y_hat + y[places].mean(axis=1))
+
+
 # --- messages that say more than is booked
 
 
@@ -415,6 +583,15 @@ class ByChoice(Understates):
 
     def sent(self, y: Array, client: Any, samples: Samples) -> Any:
         chosen = np.stack([y > 0.3, y <= 0.3], axis=-1)
+        return Target(PerClient(chosen * y[..., None], chosen))
+
+
+class ByEvenChoice(ByChoice):
+    """Whether the target is far from the middle of its range, which mirrored targets are, too."""
+
+    def sent(self, y: Array, client: Any, samples: Samples) -> Any:
+        far = np.abs(y - 0.5) > 0.25
+        chosen = np.stack([far, ~far], axis=-1)
         return Target(PerClient(chosen * y[..., None], chosen))
 
 

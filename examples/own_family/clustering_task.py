@@ -12,7 +12,7 @@ from fkl.contract.world import Algorithm, World
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
 from fkl.tasks.stream import StreamTask
-from fkl.tasks.task import Columns, Panel, Probe, mirrored, require_shape
+from fkl.tasks.task import Columns, Panel, Probe, other_values, require_shape
 
 MOST_SAMPLES = 2000
 """Of those whose spread is computed, from all kernel values between them."""
@@ -65,9 +65,9 @@ class ClusteringTask(StreamTask):
             require_shape(name, values, len(world.streams.replicates), world.problem.clients)
         return told
 
-    def probes(self, outcome: Any) -> Iterator[Probe]:
+    def probes(self, outcome: Any, numbers: np.random.Generator) -> Iterator[Probe]:
         """Other targets, which change nothing ever."""
-        yield Probe(replace(self.problem, y=mirrored(self.problem.y)), "other targets")
+        yield Probe(replace(self.problem, y=other_values(self.problem.y, numbers)), "other targets")
 
 
 @dataclass

@@ -1,12 +1,13 @@
 """Compare the predictions of the model that a run saves with those of its method."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fkl.algorithms.federated.pooled import Pooled, at_the_server
 from fkl.basics.errors import BrokenPromiseError
 from fkl.contract.world import World
 from fkl.engines.base import Experiment, make_world
@@ -14,13 +15,16 @@ from fkl.kernels.functions import Function, Gaussian
 from fkl.network import Network
 from fkl.tasks.batch import BatchTask, ClassTask
 from fkl.tasks.repeated import PerReplicateTask
-from fkl.tasks.stream import StreamTask
+from fkl.tasks.stream import NO_ROWS, StreamTask
+from fkl.tasks.task import drawn_rounds, other_values
 from fkl.tasks.vertical import VerticalTask
 
 NEAR = 1e-9
 """Largest absolute and relative difference of predictions in double precision."""
 MORE_OF_VARIANCES = 1000
-"""Factor of the allowed difference for a variance, which is itself a difference of numbers."""
+"""Factor of the allowed difference for a variance, which is itself a difference of numbers, and for a norm."""
+MOST_COMPARED = 100
+"""Largest number of rounds of a stream in which the model is compared."""
 
 
 class Compared(NamedTuple):
@@ -43,45 +47,76 @@ def played(experiment: Experiment, rounds: int, problem: Any = None) -> tuple[Wo
     return world, state, outcome
 
 
-def all_present_in(problem: Any, t: int) -> Any:
-    """The same data with all clients in round t, because an absent client shows no prediction."""
+def all_present_in(problem: Any, rounds: Sequence[int]) -> Any:
+    """The same data with all clients in these rounds, because an absent client shows no prediction."""
     present = problem.present.copy()
-    present[t] = True
+    present[rounds] = True
     return problem.thinned(present)
 
 
-def compared_on_stream(experiment: Experiment) -> Iterator[Compared]:
-    """Predictions of the last round, or of the last block's first round if a learner takes rounds in blocks.
+def compared_on_stream(experiment: Experiment, numbers: np.random.Generator) -> Iterator[Compared]:
+    """Predictions and norms of drawn rounds, and of a round that follows the last one, before which a run saves.
 
     If the server serves clients in turn, only the first one predicts with the model from before the round.
     """
     method: Any = experiment.algorithm
-    block = getattr(method, "block", 1)
-    last = (experiment.problem.rounds - 1) // block * block
-    world, state, _ = played(experiment, last, all_present_in(experiment.problem, last))
-    present = world.problem.present[last]
-    here = np.flatnonzero(present)[: 1 if getattr(method, "in_turn", False) else None]
+    experiment = replace(experiment, algorithm=getattr(method, "round_by_round", lambda: method)())
+    T = experiment.problem.rounds
+    everywhere = experiment.problem.present.all()
+    asked = drawn_rounds(T, min(T if everywhere else T // 2, MOST_COMPARED), numbers)  # absence is part of the others
+    problem = all_present_in(experiment.problem, asked)
+    world, state, _ = played(experiment, 0, problem)
+    for t in range(T):
+        functions = functions_of(experiment, world, state, t) if t in asked else ()
+        yield from (step := _Step(experiment, world, state, t, functions)).compared()
+        state = step.state
+    functions = functions_of(experiment, world, state, T)
+    more = {
+        name: np.concatenate([part, part[-1:]]) for name in ("x", "y", "present") for part in (getattr(problem, name),)
+    }
+    more["x"][T], more["present"][T] = other_values(problem.x[-1], numbers), True
+    longer, _, _ = played(experiment, 0, replace(problem, **more, **NO_ROWS))
+    if hasattr(method, "lengthened"):
+        state = method.lengthened(at_the_server(longer) if isinstance(method, Pooled) else longer, state)
+    yield from _Step(experiment, longer, state, T, functions).compared()
 
-    def of_clients(values: NDArray[Any]) -> NDArray[Any]:
-        return values[here if len(values) > 1 else 0, here]
 
-    x, told = world.problem.x[last], []
-    for function in functions_of(experiment, world, state, last):  # before the step, because it may overwrite the state
-        variance = of_clients(function.variance(x)) if isinstance(function, Gaussian) else None
-        told.append((of_clients(function.predict(x)), variance))
-    world.channel.open_round(last, present)
-    outcome = method.step(world, state, last)[1]
-    for r, (predicted, variance) in enumerate(told):
-        yield Compared(f"predictions of round {last + 1}", predicted, outcome.y_hat[r, here])
-        if variance is not None:
-            yield Compared(f"variances of round {last + 1}", variance, outcome.variance[r, here], MORE_OF_VARIANCES)
+class _Step:
+    """A round, and what the functions from before it say of its samples."""
+
+    def __init__(self, experiment: Experiment, world: World, state: Any, t: int, functions: Sequence[Function]) -> None:
+        present, self._x, self._y, self._t = world.problem.present[t], world.problem.x[t], world.problem.y[t], t
+        in_turn = getattr(experiment.algorithm, "in_turn", False)
+        self._here = np.flatnonzero(present)[: 1 if in_turn else None]
+        self._told = [self._of(function) for function in functions]  # before the step, which may overwrite the state
+        world.channel.open_round(t, present)
+        self.state, self._outcome = experiment.algorithm.step(world, state, t)
+
+    def _of(self, function: Function) -> dict[str, NDArray[Any]]:
+        norm = function.squared_norm()
+        values = {"predictions": function.predict(self._x)}
+        if isinstance(function, Gaussian):
+            values["variances"] = function.variance(self._x)
+            values["log densities"] = function.log_density(self._x, self._y)
+        told = {name: one[self._here if len(one) > 1 else 0, self._here] for name, one in values.items()}
+        return told | ({} if norm is None else {"squared norms": norm[self._here if len(norm) > 1 else 0]})
+
+    def compared(self) -> Iterator[Compared]:
+        """The same of the method."""
+        for r, told in enumerate(self._told):
+            shown = {"predictions": self._outcome.y_hat, "squared norms": self._outcome.squared_norm()}
+            shown |= {"variances": self._outcome.variance, "log densities": self._outcome.log_density}
+            for name, values in told.items():
+                more = 1.0 if name == "predictions" else MORE_OF_VARIANCES
+                if shown[name] is not None:
+                    yield Compared(f"{name} of round {self._t + 1}", values, shown[name][r, self._here], more)
 
 
-def compared_on_batch(experiment: Experiment) -> Iterator[Compared]:
+def compared_on_batch(experiment: Experiment, numbers: np.random.Generator) -> Iterator[Compared]:
     """Errors of the clients after the last round."""
     method: Any = experiment.algorithm
     T = experiment.problem.rounds
-    world, state, _ = played(experiment, 0, all_present_in(experiment.problem, T - 1))
+    world, state, _ = played(experiment, 0, all_present_in(experiment.problem, [T - 1]))
     judge: Any = experiment.task.judge(world, method)
     for t in range(T):
         world.channel.open_round(t, world.problem.present[t])
@@ -97,7 +132,7 @@ def compared_on_batch(experiment: Experiment) -> Iterator[Compared]:
         yield Compared(f"{name} of round {T}", errors, judge.by_client[name][r], 10)
 
 
-def compared_on_features(experiment: Experiment) -> Iterator[Compared]:
+def compared_on_features(experiment: Experiment, numbers: np.random.Generator) -> Iterator[Compared]:
     """Values f of the test rows."""
     T = experiment.problem.rounds
     world, state, outcome = played(experiment, T)
@@ -106,7 +141,7 @@ def compared_on_features(experiment: Experiment) -> Iterator[Compared]:
         yield Compared(f"f of round {T}", function.predict(world.problem.x[rows])[0], f())
 
 
-def compared_per_replicate(experiment: Experiment) -> Iterator[Compared]:
+def compared_per_replicate(experiment: Experiment, numbers: np.random.Generator) -> Iterator[Compared]:
     """Classes of all samples, and of points between samples."""
     world, state, outcome = played(experiment, 1)
     functions = functions_of(experiment, world, state, 1)
@@ -116,7 +151,7 @@ def compared_per_replicate(experiment: Experiment) -> Iterator[Compared]:
         yield Compared("the classes", function.predict(points)[0], predict(points))
 
 
-COMPARISONS: dict[type, Callable[[Experiment], Iterator[Compared]]] = {
+COMPARISONS: dict[type, Callable[[Experiment, np.random.Generator], Iterator[Compared]]] = {
     StreamTask: compared_on_stream,
     BatchTask: compared_on_batch,
     VerticalTask: compared_on_features,
@@ -134,15 +169,15 @@ def functions_of(experiment: Experiment, world: World, state: Any, t: int) -> tu
     return functions
 
 
-def comparisons(experiment: Experiment) -> Iterator[Compared]:
+def comparisons(experiment: Experiment, numbers: np.random.Generator) -> Iterator[Compared]:
     """Compare the model of a method with the method, both without conditions; nothing for a custom kind of data."""
     method = getattr(experiment.algorithm, "innermost", experiment.algorithm)
     kinds = (COMPARISONS[kind] for kind in type(experiment.task).__mro__ if kind in COMPARISONS)
     for compared in kinds:
-        yield from compared(replace(experiment, algorithm=method, network=Network()))
+        yield from compared(replace(experiment, algorithm=method, network=Network()), numbers)
 
 
-def require_model(experiment: Experiment) -> str:
+def require_model(experiment: Experiment, numbers: np.random.Generator) -> str:
     """Compare the model of a method with the method itself; return the reason if this is impossible.
 
     Raises
@@ -154,10 +189,11 @@ def require_model(experiment: Experiment) -> str:
     of_classes = getattr(experiment.problem, "classes", 1) > 1  # of a batch
     if not hasattr(method, "functions") or isinstance(experiment.task, ClassTask) or of_classes:
         return "it saves no model"
-    every = list(comparisons(experiment))
+    every = list(comparisons(experiment, numbers))
     for one in every:
         near = NEAR * one.times
         if not np.allclose(one.model, one.shown, rtol=near, atol=near, equal_nan=True):
             apart = float(np.nanmax(np.abs(one.model - one.shown)))
-            raise BrokenPromiseError(f"its model predicts differently: {one.what} differ by up to {apart:.3g}")
+            what = "its norm is not that of its model" if "norms" in one.what else "its model predicts differently"
+            raise BrokenPromiseError(f"{what}: {one.what} differ by up to {apart:.3g}")
     return "" if every else f"fkl cannot compare models of {type(experiment.task).__name__}"

@@ -19,8 +19,10 @@ from fkl.network import Network
 ROUNDS_SHOWN = 5
 
 
-def require_privacy_facts(experiment: Experiment) -> str:
+def require_privacy_facts(experiment: Experiment, numbers: np.random.Generator) -> str:
     """Check the facts that a method's class states about its messages; return the reason if nothing is checked.
+
+    Samples of every round are changed, one round after another; `numbers` draws the other samples.
 
     Raises
     ------
@@ -34,7 +36,7 @@ def require_privacy_facts(experiment: Experiment) -> str:
     if method.choices_reveal_data and not once:
         return "it states no such fact"
     alone = replace(experiment, algorithm=method, network=Network())
-    problem, other = experiment.problem, experiment.task.other_samples()
+    problem, other = experiment.problem, experiment.task.other_samples(numbers)
     first = _witnessed(alone, problem)
     if not method.choices_reveal_data:
         again = _witnessed(alone, other, first)
@@ -46,7 +48,7 @@ def require_privacy_facts(experiment: Experiment) -> str:
                 )
     if once and not experiment.task.judged_as_it_learns:
         raise BrokenPromiseError(f"{once[0]} = True, but clients have all their samples in every round")
-    for t in sorted({0, problem.rounds // 3, 2 * problem.rounds // 3}) if once else ():
+    for t in range(problem.rounds) if once else ():
         changed = {name: getattr(problem, name).copy() for name in ("x", "y")}
         for name, values in changed.items():
             values[t] = getattr(other, name)[t]

@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,6 +33,7 @@ from fkl.conformance.models import require_model
 from fkl.conformance.party_process import Apart, PartyObject, PartyProcess
 from fkl.conformance.played import outcomes
 from fkl.conformance.privacy_facts import require_privacy_facts
+from fkl.conformance.statements import require_true_statements, require_unknown_targets
 from fkl.contract.world import World
 from fkl.engines.apart import OneAgainstRest
 from fkl.engines.base import Experiment, make_world
@@ -42,6 +44,7 @@ from fkl.runs.prepare import prepare
 from fkl.runs.tables import TIMING_COLUMNS, make_records
 from fkl.screen.messages import showing
 from fkl.tasks import task_of
+from fkl.tasks.task import Probe
 from fkl.wire import Channel
 from fkl.wire.payloads import Ragged
 
@@ -101,29 +104,39 @@ class Trace:
     last: Any
 
 
-def play(experiment: Experiment, replicates: Sequence[int], watch: Callable[[World], object] = id) -> Trace:
-    """Run all rounds with some replicates; call `watch` before the first round and after each round."""
+def play(
+    experiment: Experiment,
+    replicates: Sequence[int],
+    watch: Callable[[World], object] = id,
+    rounds: int | None = None,
+) -> Trace:
+    """Run the first rounds, by default all; call `watch` before the first round and after each round."""
     world, ledger = make_world(experiment, tuple(replicates))
     watch(world)
     shown: dict[int, list[dict[str, str]]] = {replicate: [] for replicate in replicates}
-    for t, outcome in enumerate(outcomes(experiment.algorithm, world)):
+    for t, outcome in enumerate(islice(outcomes(experiment.algorithm, world), rounds)):
         told = experiment.task.shown(world, outcome)
         told |= {f"{name} traffic": list(tally.by_round[t]) for name, tally in ledger.tallies.items()}
-        for r, rounds in enumerate(shown.values()):
-            rounds.append({name: digest_of_array(values[r]) for name, values in told.items()})
+        for r, of_replicate in enumerate(shown.values()):
+            of_replicate.append({name: digest_of_array(values[r]) for name, values in told.items()})
         watch(world)
     return Trace(shown, outcome)
 
 
-def require_same(one: Trace, other: Trace, why: str, rounds: int | None = None) -> None:
-    """Compare the replicates that both traces have, in all rounds or only in the first `rounds`."""
+def require_same(one: Trace, other: Trace, why: str, probe: Probe | None = None) -> None:
+    """Compare the replicates that both traces have, in all rounds, or in those and the parts that a probe names."""
+    end, hidden = (None, ()) if probe is None else (probe.rounds, probe.hidden)
     for replicate in one.shown.keys() & other.shown.keys():
-        pairs = zip(one.shown[replicate][:rounds], other.shown[replicate][:rounds], strict=True)
-        for t, (mine, theirs) in enumerate(pairs):
-            differing = [name for name in mine | theirs if mine.get(name) != theirs.get(name)]
+        every = zip(one.shown[replicate], other.shown[replicate], strict=end is None)
+        for t, (mine, theirs) in enumerate(every):
+            names = hidden if t == end else mine | theirs
+            differing = ", ".join(name for name in names if mine.get(name) != theirs.get(name))
+            if differing and t == end:
+                raise BrokenPromiseError(f"{differing} of round {t + 1} differs with the targets of that round")
             if differing:
-                names = ", ".join(differing)
-                raise BrokenPromiseError(f"{names} of replicate {replicate} differs in round {t + 1}: {why}")
+                raise BrokenPromiseError(f"{differing} of replicate {replicate} differs in round {t + 1}: {why}")
+            if t == end:
+                break
 
 
 def digest_of_array(array: Any) -> str:
@@ -205,13 +218,16 @@ class Conformance:
         Experiment with 5 replicates.
     cache : Path or None
         Folder with cached losses in hindsight, as for `fkl run`.
+    seed : int
+        Draws the rounds that are compared, and other data.
     """
 
     experiment: Experiment
     cache: Path | None = None
+    seed: int = 0
 
     @classmethod
-    def from_overrides(cls, *overrides: str, folder: str | Path | None = None) -> "Conformance":
+    def from_overrides(cls, *overrides: str, folder: str | Path | None = None, seed: int = 0) -> "Conformance":
         """Promises of a configuration's algorithm in a small scenario; see `scenario`."""
         run = scenario(*overrides, folder=folder)
         given = prepare(run)
@@ -227,12 +243,17 @@ class Conformance:
             given = replace(
                 given, problem=problem, topology=given.topology if topology is None else topology, redraw=None
             )
-        return cls(given, Path(run.paths.cache).expanduser())
+        return cls(given, Path(run.paths.cache).expanduser(), seed)
 
     @property
     def everyone(self) -> range:
         """All replicates."""
         return range(self.experiment.replicates)
+
+    @property
+    def numbers(self) -> np.random.Generator:
+        """Random numbers of a promise, which follow from the seed."""
+        return np.random.default_rng(self.seed)
 
     @cached_property
     def together(self) -> Trace:
@@ -304,21 +325,20 @@ class Conformance:
 
     def labels_are_not_known_before_they_are_shown(self) -> None:
         """Targets have no effect before they are revealed, and targets of test samples never have an effect."""
-        for probe in self.experiment.task.probes(self.together.last):
-            some = self.everyone if probe.replicates is None else probe.replicates
-            before = self.together if probe.replicates is None else play(self.experiment, some)
-            after = play(replace(self.experiment, problem=probe.problem), some)
-            require_same(before, after, probe.why, probe.rounds)
-            if probe.hidden is None or probe.rounds is None:
-                continue
-            for mine, theirs in zip(before.shown.values(), after.shown.values(), strict=True):
-                if mine[probe.rounds][probe.hidden] != theirs[probe.rounds][probe.hidden]:
-                    begins = f"round {probe.rounds + 1}"
-                    raise BrokenPromiseError(f"{probe.hidden} of {begins} differs with the targets of that round")
+        alone: dict[tuple[int, ...], Trace] = {}
+        for probe in self.experiment.task.probes(self.together.last, self.numbers):
+            some, end = probe.replicates, None if probe.rounds is None else probe.rounds + 1
+            if some is not None and some not in alone:
+                alone[some] = play(self.experiment, some)
+            before = self.together if some is None else alone[some]
+            changed = replace(self.experiment, problem=probe.problem)
+            after = play(changed, self.everyone if some is None else some, rounds=end)
+            require_same(before, after, probe.why, probe)
+        require_unknown_targets(self.experiment, self.numbers)
 
     def messages_have_one_form(self) -> None:
         """Messages of other samples have the same classes, types and shapes, which cost no bytes."""
-        one, other = (self._forms(problem) for problem in (None, self.experiment.task.other_samples()))
+        one, other = (self._forms(problem) for problem in (None, self.experiment.task.other_samples(self.numbers)))
         for (where, mine), (_, theirs) in zip(one, other, strict=True):
             if mine != theirs:
                 raise BrokenPromiseError(
@@ -363,12 +383,17 @@ class Conformance:
 
     def facts_of_privacy_hold(self) -> str:
         """Messages confirm what the class states for the computation of epsilon; see `privacy_facts`."""
-        return require_privacy_facts(self.experiment)
+        return require_privacy_facts(self.experiment, self.numbers)
 
     def saved_models_predict_as_it_does(self) -> str:
         """The functions that a run saves give the same predictions as the method itself."""
         problem = self.experiment.task.in_doubles()
-        return require_model(replace(self.experiment, problem=problem, precision="float64"))
+        return require_model(replace(self.experiment, problem=problem, precision="float64"), self.numbers)
+
+    def norms_and_densities_are_true(self) -> str:
+        """The stated norm is that of a function with these predictions, and the stated density is one."""
+        problem = self.experiment.task.in_doubles()
+        return require_true_statements(replace(self.experiment, problem=problem, precision="float64"), self.numbers)
 
     def identities_of_its_proofs_hold(self) -> str:
         """The identities that the class claims hold in the algorithm's rounds; see `fkl.conformance.identities`."""
@@ -402,6 +427,7 @@ PROMISES = (
     Conformance.absent_clients_keep_their_state,
     Conformance.facts_of_privacy_hold,
     Conformance.saved_models_predict_as_it_does,
+    Conformance.norms_and_densities_are_true,
     Conformance.identities_of_its_proofs_hold,
 )
 

@@ -1,6 +1,10 @@
 """Base classes of all of fkl's estimators, with scikit-learn's conventions and the common parameters."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
@@ -22,10 +26,16 @@ MOST_SEEDS = 2**31
 class Incremental(BaseEstimator):  # type: ignore[misc]
     """An estimator that can continue with `partial_fit`; a subclass implements `_begin`, `_learn` and `_values`.
 
+    `_learn` may change arrays of `_state`, which is a copy of its own, and replaces every other attribute that it
+    changes. It reads parameters from `_parameters`, which are those of the last `fit`.
+
     Attributes
     ----------
     n_samples_seen_ : int
     """
+
+    _state: Any
+    _parameters: SimpleNamespace
 
     def _begin(self, x: Array) -> None:
         """Forget all samples, and prepare to learn from the first samples x (n, d)."""
@@ -44,7 +54,7 @@ class Incremental(BaseEstimator):  # type: ignore[misc]
         return np.asarray(y, np.float64)
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Forget earlier samples, and learn from each of these samples once, in order.
+        """Forget earlier samples, and learn from each of these samples once, in order; an error changes nothing.
 
         Parameters
         ----------
@@ -60,14 +70,15 @@ class Incremental(BaseEstimator):  # type: ignore[misc]
         fkl.basics.errors.FklError
             For parameters that are not allowed, or if the method diverges.
         """
-        x, target = validate_data(self, X, y, dtype=np.float64, y_numeric=is_regressor(self))
-        target = self._numbers(target)
-        self._begin(x)
-        self.n_samples_seen_ = self._learn(x, target)
+        with self._unchanged_by_errors():
+            x, target = validate_data(self, X, y, dtype=np.float64, y_numeric=is_regressor(self))
+            self._continue(True, x, target)
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn from more samples after the earlier ones; parameters that changed have no effect until `fit`.
+        """Learn from more samples after the earlier ones; an error changes nothing.
+
+        Parameters of the estimator that changed have no effect until `fit`.
 
         Parameters
         ----------
@@ -99,13 +110,35 @@ class Incremental(BaseEstimator):  # type: ignore[misc]
             and bool(np.isfinite(x).all())
             and bool(np.isfinite(target).all())
         )
-        if not clean:
-            x, target = validate_data(self, X, y, reset=begin, dtype=np.float64, y_numeric=is_regressor(self))
-        target = self._numbers(target)
-        if begin:
-            self._begin(x)
-        self.n_samples_seen_ = self._learn(x, target)
+        with self._unchanged_by_errors():
+            if not clean:
+                x, target = validate_data(self, X, y, reset=begin, dtype=np.float64, y_numeric=is_regressor(self))
+            self._continue(begin, x, target)
         return self
+
+    def _continue(self, begin: bool, x: Array, y: Array) -> None:
+        """Learn from valid samples, as the first ones or after the earlier ones."""
+        target = self._numbers(y)
+        if begin:
+            self._parameters = SimpleNamespace(**self.get_params(deep=False))
+            self._begin(x)
+        else:
+            self._state = deepcopy(self._state)
+        self.n_samples_seen_ = self._learn(x, target)
+
+    @contextmanager
+    def _unchanged_by_errors(self) -> Iterator[None]:
+        """Give the estimator, and its generator of random numbers, their state from before a block that raises."""
+        before, generator = dict(vars(self)), getattr(self, "random_state", None)
+        drawn = generator.get_state(legacy=True) if isinstance(generator, np.random.RandomState) else ()
+        try:
+            yield
+        except BaseException:  # also of an interrupted call
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            if isinstance(generator, np.random.RandomState):
+                generator.set_state(drawn)  # type: ignore[arg-type]
+            raise
 
     def _checked_values(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
@@ -146,15 +179,27 @@ class IncrementalClassifier(ClassifierMixin, Incremental):  # type: ignore[misc]
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """As `Incremental.fit`, for targets of two classes."""
-        if hasattr(self, "classes_"):
-            del self.classes_
-        return super().fit(X, y)
+        with self._unchanged_by_errors():
+            if hasattr(self, "classes_"):
+                del self.classes_
+            return super().fit(X, y)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """As `Incremental.partial_fit`; the first call needs both `classes`, unless y has them."""
-        if classes is not None and not hasattr(self, "classes_"):
-            self.classes_ = _two(np.unique(classes))
-        return super().partial_fit(X, y)
+        """As `Incremental.partial_fit`; the first call needs both `classes`, unless y has them.
+
+        Raises
+        ------
+        ValueError
+            If a later call gives other classes.
+        """
+        with self._unchanged_by_errors():
+            if classes is not None:
+                both = _two(np.unique(np.asarray(classes)))
+                known = getattr(self, "classes_", both)
+                if both.tolist() != known.tolist():
+                    raise ValueError(f"classes={classes} is not the same as on the last call, which was {known}")
+                self.classes_ = known
+            return super().partial_fit(X, y)
 
     def _numbers(self, y: Array) -> NDArray[np.float64]:
         """-1 and 1."""
@@ -174,7 +219,12 @@ class IncrementalClassifier(ClassifierMixin, Incremental):  # type: ignore[misc]
         second = self.decision_function(X) > 0
         return self.classes_[second.astype(np.int64)]
 
-    @available_if(lambda self: self.loss == "logistic")  # type: ignore[untyped-decorator]
+    def _has_probabilities(self) -> bool:
+        """Whether the loss is logistic; after `fit`, that of `fit`."""
+        given: Any = getattr(self, "_parameters", self)
+        return bool(given.loss == "logistic")
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: ArrayLike) -> Array:
         """Probabilities of both classes of samples X (n, d), (n, 2), 1 / (1 + exp(-f)) for the second."""
         second = logistic_function(self.decision_function(X))

@@ -8,7 +8,7 @@ import numpy as np
 
 from fkl.algorithms.vertical.ridge import BLOCK, NormalEquations
 from fkl.basics.arrays import Array
-from fkl.basics.errors import require
+from fkl.basics.errors import FklError, require
 from fkl.basics.random_streams import Streams
 from fkl.estimators.base import IncrementalRegressor, chosen_kernels, seed_of_random_state
 from fkl.kernels import Dictionary
@@ -52,19 +52,21 @@ class RffRidgeRegressor(IncrementalRegressor):
         self.kernels, self.lam, self.random_state = kernels, lam, random_state
 
     def _begin(self, x: Array) -> None:
+        require(0 < self.lam < np.inf, "lam", self.lam, "a number > 0")
         kernels = chosen_kernels(self.kernels, KERNELS, x)
         self._bank = kernels.bank(x.shape[1], Streams(seed_of_random_state(self.random_state), (0,)), "float64")
-        self._equations = NormalEquations(self._bank.kernels * self._bank.width)
+        self._state = NormalEquations(self._bank.kernels * self._bank.width)
 
     def _learn(self, x: Array, y: Array) -> int:
-        require(0 < self.lam < np.inf, "lam", self.lam, "a number > 0")
         for start in range(0, len(x), BLOCK):
             [z] = self._bank.features(x[start : start + BLOCK])
-            self._equations.add(np.concatenate([*z], axis=1), y[start : start + BLOCK])
-        theta, bias = deepcopy(self._equations).solve(self.lam)
+            self._state.add(np.concatenate([*z], axis=1), y[start : start + BLOCK])
+        theta, bias = deepcopy(self._state).solve(self._parameters.lam)
+        if not (np.isfinite(theta).all() and np.isfinite(bias)):
+            raise FklError("ridge regression overflowed: divide X and y by about their largest values")
         of_kernels, equal = theta.reshape(1, self._bank.kernels, -1), np.ones((1, self._bank.kernels))
         self._function = replace(OnFeatures.from_bank(self._bank, 0, of_kernels, equal), bias=np.array(bias))
-        return int(self._equations.samples)
+        return int(self._state.samples)
 
     def _values(self, x: Array) -> Array:
         return self._function.predict(x)[0]

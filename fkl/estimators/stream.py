@@ -104,7 +104,7 @@ class StreamLearner(Incremental):
     def _learn(self, x: Array, y: Array) -> int:
         """Predict each sample and learn from its target; return the number of samples so far."""
         # The new world has these samples, and keeps the features that were drawn first.
-        before, end, samples = self._world.problem, self._seen + len(y), x.astype(self._world.precision)
+        before, end, samples = self._world.problem, self._seen + len(y), self._in_precision(x)
         if self._keeps:
             samples, y = np.concatenate([before.x, samples]), np.concatenate([before.y, y])
         foreseen = before.rounds if end <= before.rounds else max(end, 2 * before.rounds)
@@ -116,11 +116,20 @@ class StreamLearner(Incremental):
             rounds = slice(start, min(start + self._learner.block, end))
             with np.errstate(all="ignore"):  # too large numbers are detected below
                 state = self._learner.play(world, state, rounds)
-            if not np.isfinite(state.played.y_hat).all():
+            learned = [array for array in vars(state).values() if isinstance(array, np.ndarray)]
+            if not all(np.isfinite(array).all() for array in (state.played.y_hat, *learned)):
                 mend = blame(self._learner, rounds.stop).replace("algo.", "")
                 raise FklError(f"{self._learner.label} diverged by sample {rounds.stop} {mend}")
         self._world, self._state, self._seen = world, state, end
         return end
+
+    def _in_precision(self, x: Array) -> Array:
+        """Samples in the precision of the model, which has no too large numbers."""
+        with np.errstate(over="ignore"):
+            samples = x.astype(self._world.precision)
+        wrong = x[~np.isfinite(samples)]
+        require(not len(wrong), "X", wrong[:1].sum(), f"numbers of {self._world.precision}: scale X")
+        return samples
 
     def _values(self, x: Array) -> NDArray[np.float64]:
         """Predictions for the next sample, computed in float64.
@@ -128,5 +137,5 @@ class StreamLearner(Incremental):
         In float32, the last digits of a prediction would depend on the number of rows before it in `x`.
         """
         [function] = self._learner.functions(self._world, self._state, self._seen)
-        values: NDArray[np.float64] = function.in_double().predict(x.astype(self._world.precision))[0]
+        values: NDArray[np.float64] = function.in_double().predict(self._in_precision(x))[0]
         return values

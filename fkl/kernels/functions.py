@@ -4,13 +4,14 @@ A method's `functions(world, state, t)` returns the functions with which it pred
 A personal method has K functions for K clients; otherwise all clients share one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
 from itertools import combinations, pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 
 from fkl.basics.arrays import Array
 from fkl.kernels.bank import CompiledBank, FeatureBank
@@ -53,6 +54,10 @@ class Function:
         """The same function with its numbers in float64, which allows larger samples."""
         floats = [name for name, (numbers, _) in self.arrays.items() if numbers == "floats"]
         return replace(self, **{name: getattr(self, name).astype(np.float64) for name in floats})
+
+    def squared_norm(self) -> NDArray[np.float64] | None:
+        """Squared norm in the space of the combined kernel, (K or 1,); None if the arrays do not determine it."""
+        return None
 
     def is_function_of(self, d: int) -> bool:
         """Whether this is a valid function of d features; its arrays may come from any file."""
@@ -146,6 +151,13 @@ class OnFeatures(Function):
                 f[of, rows] = self.weights[of] @ bank.predict(x[rows], theta[None])[0].T
         return f + self.bias
 
+    def squared_norm(self) -> NDArray[np.float64] | None:
+        """Squared norm sum_i weights_ki |theta_ki|^2 of each f_k, (K,); None if weights are not those of a mixture."""
+        if self.bias != 0 or (self.weights < 0).any() or not np.allclose(self.weights.sum(axis=-1), 1):
+            return None
+        of_kernels = (self.theta.astype(np.float64) ** 2).sum(axis=-1)
+        return (self.weights * of_kernels).sum(axis=-1)
+
     def _bank(self) -> CompiledBank:
         rho = np.ascontiguousarray(self.rho[None])
         return CompiledBank(rho, self.scale, self.phase[None], int(self.narrow), self.theta.dtype)
@@ -183,15 +195,28 @@ class Gaussian(OnFeatures):
 
     def variance(self, x: Array) -> NDArray[np.float64]:
         """Variances of the targets of samples (n, d), for each client if they differ: (K or 1, n)."""
-        bank, found = self._bank(), np.empty((len(self.weights), len(x)))
+        found = np.empty((len(self.weights), len(x)))
+        for rows, mean, variance in self._of_kernels(x):
+            found[:, rows] = self.weights @ (variance + mean**2).T - (self.weights @ mean.T) ** 2
+        return found
+
+    def log_density(self, x: Array, y: Array) -> NDArray[np.float64]:
+        """Log densities of targets (n,) of samples (n, d), for each client if they differ: (K or 1, n)."""
+        found = np.empty((len(self.weights), len(x)))
+        for rows, mean, variance in self._of_kernels(x):
+            each = -0.5 * (np.log(2 * np.pi * variance) + (y[rows, None] - mean) ** 2 / variance)
+            found[:, rows] = logsumexp(each, axis=-1, b=self.weights[:, None])
+        return found
+
+    def _of_kernels(self, x: Array) -> Iterator[tuple[slice, Array, Array]]:
+        """Rows, and each kernel's means and variances of their targets, (n, N) both."""
+        bank = self._bank()
         N, P = self.theta.shape[1:]
         root = np.zeros((N, P, P))
         root[:, *np.tril_indices(P)] = self.root
         for rows in row_blocks(len(x), self.theta[0].size, VALUES_AT_A_TIME):
-            [mean], [spread] = bank.gaussian(x[rows], self.theta, root[None])  # (n, N) both
-            second = self.noise * (1 + spread) + mean**2
-            found[:, rows] = self.weights @ second.T - (self.weights @ mean.T) ** 2
-        return found
+            [mean], [spread] = bank.gaussian(x[rows], self.theta, root[None])
+            yield rows, mean, self.noise * (1 + spread)
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,8 @@ from fkl.tasks.task import (
     fairness,
     has_drawn_samples,
     in_precision,
-    mirrored,
     note_new_words,
+    other_values,
     overrides_for_keys,
     present_in_replicate,
     read_table,
@@ -139,9 +139,9 @@ class BatchTask(Task):
         require_shape("theta", outcome, len(world.streams.replicates), world.problem.clients, None)
         return {"theta": outcome}
 
-    def probes(self, outcome: Any) -> Iterator[Probe]:
+    def probes(self, outcome: Any, numbers: np.random.Generator) -> Iterator[Probe]:
         """Other targets of test samples."""
-        yield Probe(with_mirrored_tests(self.problem), "other targets to be tested on")
+        yield Probe(with_other_tests(self.problem, numbers), "other targets to be tested on")
 
 
 class StarTask(BatchTask):
@@ -224,9 +224,9 @@ def sample_counts(batch: Batch) -> str:
     return f"{training} training and {len(batch.y) - training} test samples"
 
 
-def with_mirrored_tests(batch: Batch) -> Batch:
-    """The same data with mirrored targets of test samples."""
-    return replace(batch, y=np.where(batch.training, batch.y, mirrored(batch.y)))
+def with_other_tests(batch: Batch, numbers: np.random.Generator) -> Batch:
+    """The same data with other targets of test samples."""
+    return replace(batch, y=np.where(batch.training, batch.y, other_values(batch.y, numbers)))
 
 
 class TestedBooks(Books):

@@ -19,7 +19,7 @@ from fkl.data.encoder import Encoder
 from fkl.data.problem import Batch, PerReplicate, Scale
 from fkl.kernels.threads import most
 from fkl.screen.messages import showing
-from fkl.tasks.batch import PARTS, SHARES, drawn_batch, sample_counts, with_mirrored_tests
+from fkl.tasks.batch import PARTS, SHARES, drawn_batch, sample_counts, with_other_tests
 from fkl.tasks.task import (
     Books,
     Panel,
@@ -27,7 +27,7 @@ from fkl.tasks.task import (
     RowLosses,
     Task,
     has_drawn_samples,
-    mirrored,
+    other_values,
     overrides_for_keys,
     read_table,
     read_table_anew,
@@ -110,16 +110,19 @@ class PerReplicateTask(Task):
         """The same problem, because these methods always use float64."""
         return self.problem
 
-    def other_samples(self) -> PerReplicate:
+    def other_samples(self, numbers: np.random.Generator) -> PerReplicate:
         """Other samples for every replicate."""
-        batches = self.problem.batches
-        return PerReplicate(tuple(replace(one, x=mirrored(one.x), y=mirrored(one.y)) for one in batches))
-
-    def probes(self, outcome: Any) -> Iterator[Probe]:
-        """Other targets of test samples."""
-        yield Probe(
-            PerReplicate(tuple(map(with_mirrored_tests, self.problem.batches))), "other targets to be tested on"
+        return PerReplicate(
+            tuple(
+                replace(one, x=other_values(one.x, numbers), y=other_values(one.y, numbers))
+                for one in self.problem.batches
+            )
         )
+
+    def probes(self, outcome: Any, numbers: np.random.Generator) -> Iterator[Probe]:
+        """Other targets of test samples."""
+        batches = tuple(with_other_tests(one, numbers) for one in self.problem.batches)
+        yield Probe(PerReplicate(batches), "other targets to be tested on")
 
 
 class FittedJudge(Books):

@@ -33,9 +33,10 @@ from fkl.tasks.task import (
     Task,
     Values,
     differs_by_replicate,
+    drawn_rounds,
     fairness,
     losses_of,
-    mirrored,
+    other_values,
     present_in_replicate,
     require_lam,
     require_number,
@@ -53,6 +54,8 @@ DIABETES = ("dataset=diabetes", "kernels.D=8")
 SHORT = ("partition.rounds=40",)
 ALONE = ("partition.clients=1", "partition.rounds=100")
 """Settings for a single client, with more rounds than a learner's block."""
+MOST_PROBED = 100
+"""Largest number of rounds whose predictions must not depend on their targets: all of `SHORT` and `ALONE`."""
 ERRORS = {
     "mse": Panel(
         "mean squared error so far",
@@ -174,13 +177,14 @@ class StreamTask(Task):
         """Predictions, norms and losses, whose first axes are replicates and clients."""
         return _outcome_arrays(outcome, len(world.streams.replicates), world.problem.clients)
 
-    def probes(self, outcome: Any) -> Iterator[Probe]:
-        """Other targets from a round on: earlier rounds, and the prediction in that round, must not change."""
+    def probes(self, outcome: Any, numbers: np.random.Generator) -> Iterator[Probe]:
+        """Other targets from a drawn round on: earlier rounds, and predictions in that round, must not change."""
         problem: Problem = self.problem
-        now = problem.rounds // 2
-        y = problem.y.copy()
-        y[now:] = mirrored(problem.y)[now:]
-        yield Probe(replace(problem, y=y), f"other targets from round {now + 1} on", rounds=now, hidden="y_hat")
+        replicates = outcome.y_hat.shape[0]
+        for now in drawn_rounds(problem.rounds, MOST_PROBED, numbers):
+            y = np.concatenate([problem.y[:now], other_values(problem.y, numbers)[now:]])
+            some, why = (int(numbers.integers(replicates)),), f"other targets from round {now + 1} on"
+            yield Probe(replace(problem, y=y), why, some, now, ("y_hat", "squared_norm", "variance"))
 
 
 def _outcome_arrays(outcome: Outcome, replicates: int, clients: int) -> dict[str, Any]:

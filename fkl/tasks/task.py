@@ -207,15 +207,15 @@ class Probe(NamedTuple):
         Replicates with these data; None for all.
     rounds : int or None
         Number of first rounds that must not change; None for all.
-    hidden : str or None
-        Part of the outcome that must not change in the next round either.
+    hidden : tuple of str
+        Parts of the outcome that must not change in the next round either.
     """
 
     problem: Any
     why: str
     replicates: tuple[int, ...] | None = None
     rounds: int | None = None
-    hidden: str | None = None
+    hidden: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -392,17 +392,19 @@ class Task:
         """The problem with features in float64."""
         return replace(self.problem, x=self.problem.x.astype(np.float64))
 
-    def other_samples(self) -> Any:
-        """The problem with other samples: the same number, for the same clients."""
-        return replace(self.problem, x=mirrored(self.problem.x), y=mirrored(self.problem.y))
+    def other_samples(self, numbers: np.random.Generator) -> Any:
+        """The problem with other samples, which `numbers` draws: the same number, for the same clients."""
+        return replace(self.problem, x=other_values(self.problem.x, numbers), y=other_values(self.problem.y, numbers))
 
-    def probes(self, outcome: Any) -> Iterator[Probe]:
+    def probes(self, outcome: Any, numbers: np.random.Generator) -> Iterator[Probe]:
         """Data with other targets, in places where a method must not know them.
 
         Parameters
         ----------
         outcome : Any
             Outcome of the last round, with all replicates.
+        numbers : Generator
+            Draws the places and the targets, so no method knows them.
         """
         raise NotImplementedError
 
@@ -420,9 +422,17 @@ def overrides_for_keys(algorithm: type, **most: int) -> tuple[str, ...]:
     return tuple(f"++algo.{key}={value}" for key, value in most.items() if key in keys)
 
 
-def mirrored(y: NDArray[Any]) -> NDArray[Any]:
-    """Mirror numbers within their range; with two classes, this gives the other class."""
-    return y.min() + y.max() - y
+def other_values(values: NDArray[Any], numbers: np.random.Generator) -> NDArray[Any]:
+    """Another number in each place, drawn from those of the array; with two classes, this is the other class."""
+    known, place = np.unique(values, return_inverse=True)
+    further = numbers.integers(1, max(len(known), 2), values.shape)
+    return known[(place.reshape(values.shape) + further) % len(known)]
+
+
+def drawn_rounds(rounds: int, most: int, numbers: np.random.Generator) -> list[int]:
+    """At most so many rounds, drawn without replacement, in order; the first and the last are among them."""
+    drawn = numbers.choice(rounds, min(most, rounds), replace=False)
+    return sorted({0, rounds - 1, *drawn.tolist()})
 
 
 def require_shape(name: str, values: Any, *shape: int | None) -> None:

@@ -29,8 +29,8 @@ from fkl.tasks.task import (
     Probe,
     RowLosses,
     Task,
-    mirrored,
     note_new_words,
+    other_values,
     overrides_for_keys,
     read_table,
     require_number,
@@ -124,12 +124,12 @@ class VerticalTask(Task):
         """Values f of the test rows."""
         return {"f": [f() for f in outcome.f], "rows": outcome.rows}
 
-    def probes(self, outcome: Any) -> Iterator[Probe]:
-        """Other targets of the first replicate's test rows; replicates have different test rows."""
-        y = self.problem.y.copy()
-        rows = outcome.rows[0]
-        y[rows] = mirrored(self.problem.y)[rows]
-        yield Probe(replace(self.problem, y=y), "other targets to be tested on", replicates=(0,))
+    def probes(self, outcome: Any, numbers: np.random.Generator) -> Iterator[Probe]:
+        """Other targets of a drawn replicate's test rows; replicates have different test rows."""
+        drawn = int(numbers.integers(len(outcome.rows)))
+        y, rows = self.problem.y.copy(), outcome.rows[drawn]
+        y[rows] = other_values(self.problem.y, numbers)[rows]
+        yield Probe(replace(self.problem, y=y), "other targets to be tested on", replicates=(drawn,))
 
 
 def _learned_in_replicate(

@@ -20,12 +20,13 @@ from fkl.algorithms.base import Outcome, World, mixture_norm
 from fkl.algorithms.federated import descent
 from fkl.conditions import wrap
 from fkl.conditions.attacks import SignFlip
-from fkl.conformance import PROMISES, BrokenPromiseError, Conformance
+from fkl.conformance import PROMISES, BrokenPromiseError, Conformance, command
 from fkl.conformance.party_process import PartyObject
 from fkl.conformance.played import Played, outcomes, require_equal
 from fkl.contract import star
 from fkl.contract.star import Federated
 from fkl.engines.base import Experiment, make_world
+from fkl.kernels.functions import Linear
 from fkl.kernels.threads import most
 from fkl.network import Network
 from fkl.wire import payloads
@@ -117,13 +118,14 @@ FLAWS = [
 FORMS = Conformance.messages_have_one_form
 IDENTITIES = Conformance.identities_of_its_proofs_hold
 FACTS, MODELS = Conformance.facts_of_privacy_hold, Conformance.saved_models_predict_as_it_does
+STATED = Conformance.norms_and_densities_are_true
 APART, PROCESSES = Conformance.parties_see_what_they_hold_alone, Conformance.parties_share_nothing_but_messages
 CHEATS = [
     (cheats.ServerReadsData, APART, "the server, in isolation, cannot take: .* no attribute 'x'"),
     (cheats.Understates, APART, "uplink of round 1: 32 bytes are booked, but 128 were sent"),
     (cheats.Understates, ledger_books_every_message, "uplink: the ledger's rounds, clients, kinds are not"),
     (cheats.ReadsOthers, APART, "y_hat of client 0 in round 1 .*: a party sees more than its own state"),
-    (cheats.KnowsLabels, LABELS, "y_hat of round 11 differs with the targets of that round"),
+    (cheats.KnowsLabels, LABELS, r"y_hat of round \d+ differs with the targets of that round"),
     (cheats.ServerWritesIntoItsState, APART, "the server, in isolation, cannot take: .*: it changes its arguments"),
     (cheats.SharesState, APART, "y_hat of client 0 in round 2 .*: a party sees more than its own state"),
     (cheats.ServerDrawsABin, APART, "the server and the clients draw the same random numbers: SELECTION"),
@@ -157,7 +159,24 @@ CHEATS = [
         FACTS,
         "uses_sample_once and message_of_one_sample = True, but the sample of round 1 of party 0 changes its",
     ),
-    (cheats.SavesAnother, MODELS, "its model predicts differently: predictions of round 20 differ by up to"),
+    (cheats.SavesAnother, MODELS, r"its model predicts differently: predictions of round \d+ differ by up to"),
+    (cheats.LearnsFirst, LABELS, "^y_hat of round (4|11|18) differs with the targets of that round"),
+    (cheats.LearnsFirstAtTheEnd, LABELS, "^y_hat of round 20 differs with the targets of that round"),
+    (cheats.LearnsFirstAtTheBeginning, LABELS, "^y_hat of round 1 differs with the targets of that round"),
+    (cheats.DoubtsAfterwards, LABELS, r"^variance of round \d+ differs with the targets of that round"),
+    (cheats.RepeatsSometimes, FACTS, r"the sample of round . of party . changes its messages of rounds ., 5"),
+    (cheats.RepeatsOneRound, FACTS, "the sample of round 6 of party . changes its messages of rounds 6, 20"),
+    (cheats.ByEvenChoice, FACTS, "of party .'s message in round .*: its class must say choices_reveal_data = True"),
+    (cheats.StatesANorm, MODELS, r"^its norm is not that of its model: squared norms of round \d+ differ by up to"),
+    (cheats.StatesANormSometimes, STATED, "^the norm of client . in round 5 is not that of a function: it predicts"),
+    (cheats.StatesNoNorm, STATED, r"^the norm of client . in round \d+ is not that of a function: it predicts"),
+    (cheats.StatesADensity, STATED, "^the density of client . in round 1 is none: its integral is 16"),
+    (cheats.StatesMoreThanADensity, STATED, "^the density of client . in round 1 is none: its integral is 2.718"),
+    (cheats.StatesAnotherDensity, STATED, "^the density of client . in round 1 is none: .* the variance 0.25"),
+    (cheats.SavesAnotherAtTheEnd, MODELS, "^its model predicts differently: predictions of round 21 differ by up to"),
+    (cheats.SavesABetterOne, MODELS, "^its model predicts differently: predictions of round 21 differ by up to"),
+    (cheats.FindsTheSample, LABELS, "^predictions follow targets that no party has seen, with correlation "),
+    (cheats.LearnedBefore, LABELS, "^predictions follow targets that no party has seen, with correlation "),
     (cheats.SaysOneForAll, FORMS, "^Target.target is SameForAll, one array for all; each client sends its own"),
     (
         cheats.MaskOfNumbers,
@@ -176,7 +195,7 @@ def of(algorithm: Any, precision: str = "float64") -> Conformance:
 
 
 @pytest.mark.parametrize("promise", (*PROMISES, ledger_books_every_message), ids=lambda promise: promise.__name__)
-@pytest.mark.parametrize("honest", [RunningMean, cheats.OwnPayload])
+@pytest.mark.parametrize("honest", [RunningMean, cheats.OwnPayload, cheats.StatesItsDensity])
 def test_who_keeps_all_promises_is_not_blamed(promise: Promise, honest: Callable[[], Any]) -> None:
     promise(of(honest()))
 
@@ -216,6 +235,47 @@ def test_who_cheats_is_refused_by_name(cheat: Callable[[], Any], promise: Promis
     """Each breaks that promise, whatever else it breaks; the honest method beside it breaks none (above)."""
     with pytest.raises(BrokenPromiseError, match=said):
         promise(of(cheat()))
+
+
+@pytest.mark.parametrize("algo", ["dkla", "falkon"])
+def test_a_model_of_data_from_elsewhere_is_refused(algo: str) -> None:
+    """Off streams it shows in the saved model."""
+    checked = Conformance.from_overrides(f"algo={algo}")
+    problem, kind = checked.experiment.problem, type(checked.experiment.algorithm)
+    x = np.column_stack([problem.x, np.ones(len(problem.x))])
+    w = np.linalg.lstsq(x, problem.y, rcond=None)[0]
+
+    class LearnedElsewhere(kind):  # type: ignore[valid-type, misc]
+        def functions(self, world: World, state: Any, t: int) -> tuple[Linear, ...]:
+            return (Linear(w[:-1], np.array(w[-1])),) * len(world.streams.replicates)
+
+    cheat = LearnedElsewhere(**vars(checked.experiment.algorithm))
+    with pytest.raises(BrokenPromiseError, match=r"^predictions follow targets that no party has seen"):
+        LABELS(replace(checked, experiment=replace(checked.experiment, algorithm=cheat)))
+
+
+def test_a_seed_draws_what_is_compared() -> None:
+    """Two seeds ask about other data, and one of them twice about the same."""
+    experiment = of(RunningMean()).experiment
+    experiment = replace(experiment, problem=make_problem(Size(T=300), 0))
+    asked = []
+    for seed in (1, 2, 1):
+        checked = Conformance(experiment, seed=seed)
+        probes = list(experiment.task.probes(checked.together.last, checked.numbers))
+        asked.append(([probe.rounds for probe in probes], [float(probe.problem.y.sum()) for probe in probes]))
+    assert asked[0] == asked[2] and asked[0][0] != asked[1][0] and asked[0][1] != asked[1][1]
+    assert {0, 299} <= {*asked[0][0]} and {0, 299} <= {*asked[1][0]} and len(asked[0][0]) >= 100
+
+
+@pytest.mark.parametrize(("words", "line"), [(["--seed=7"], "--seed=7"), ([], "--seed=")])
+def test_the_command_prints_its_seed(
+    words: list[str], line: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "PROMISES", (Conformance.seeded_runs_repeat,))
+    monkeypatch.setattr("sys.argv", ["fkl.conformance", "algo=raker", "kernels.D=4", *words])
+    with pytest.raises(SystemExit) as end:
+        command.main()
+    assert end.value.code == 0 and f"drawn with {line}" in capsys.readouterr().out
 
 
 def test_low_bits_do_not_arrive() -> None:
