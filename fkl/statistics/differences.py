@@ -198,7 +198,7 @@ def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Diff
     n = int(row.max()) + 1
     if n < 2:
         raise FklError("one row was judged: it shows no spread over rows, at least two are needed")
-    z = (a / e_a - b / e_b)[judged] / judged.sum()  # D has mean 0
+    z = (_relative(a, e_a) - _relative(b, e_b))[judged] / judged.sum()  # D has mean 0
     B = min(n, ROW_BLOCKS)
     parts = min(n, PARTS * B)
     widened = widening(np.bincount(row * parts // n, z), B, "row") if n >= ROW_BLOCKS else 1.0
@@ -207,7 +207,7 @@ def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Diff
     independent = _of_sums(row, z)
     nu = satterthwaite(V_rows, 1 + (B - 1) / widened, V_seeds, S)
     factor = V_rows / independent if independent else 1.0
-    m = float(np.log(e_a / e_b))
+    m = float(_log_ratios(e_a, e_b))
     return Difference(m, V_rows + V_seeds, nu, d, "seed", V_rows, B, S, factor=factor, widened=widened)
 
 
@@ -242,7 +242,7 @@ def from_clients(errors_a: ArrayLike, errors_b: ArrayLike) -> Difference:
         return _of_units(_middle(_log_ratios(a, b)), "client", len(a), failed_a, failed_b)
     d = _log_ratios(a.mean(axis=0, keepdims=True), b.mean(axis=0, keepdims=True))[0]
     S, V_clients = len(a), _variance(d)
-    by_seed = (a / a.mean(axis=0) - b / b.mean(axis=0)).sum(axis=1) / (K * S)
+    by_seed = (_relative(a, a.mean(axis=0)) - _relative(b, b.mean(axis=0))).sum(axis=1) / (K * S)
     V_seeds = float(S / (S - 1) * np.square(by_seed).sum()) if S > 1 else 0.0
     nu = satterthwaite(V_clients, K, V_seeds, max(S, 2))
     return Difference(float(d.mean()), V_clients + V_seeds, nu, d, "client", V_seeds, seeds=S)
@@ -277,8 +277,8 @@ def from_time(losses_a: ArrayLike, losses_b: ArrayLike) -> Difference:
         return _of_units(_middle(_log_ratios(a, b)), "block", len(a), failed_a, failed_b)
     e_a, e_b = ((losses @ lengths).mean(keepdims=True) / T for losses in (a, b))
     m = float(_log_ratios(e_a[None], e_b[None])[0, 0])
-    D = a.mean(axis=0) / e_a - b.mean(axis=0) / e_b
-    apart = by_round[0].mean(axis=0) / e_a - by_round[1].mean(axis=0) / e_b
+    D = _relative(a.mean(axis=0), e_a) - _relative(b.mean(axis=0), e_b)
+    apart = _relative(by_round[0].mean(axis=0), e_a) - _relative(by_round[1].mean(axis=0), e_b)
     parts = min(T, PARTS * BLOCKS)
     part = np.arange(T) * parts // T
     widened = widening(np.bincount(part, apart) / np.bincount(part), BLOCKS, "round")
@@ -313,7 +313,8 @@ def widening(parts: ArrayLike, blocks: int, unit: str) -> float:
     >>> widening([1, -1, -1, 1, -1, 1, 1, -1], 2, "row")
     1.0
     """
-    away = np.asarray(parts, np.float64) - np.mean(parts)
+    away = np.asarray(parts, np.float64)
+    away = away - away.mean()
     n = len(away)
     found = away[1:] @ away[:-1] / max(away @ away, np.finfo(float).tiny)
     found += (1 + 3 * max(found, 0)) / n
@@ -400,13 +401,18 @@ def _variance(d: Array) -> float:
 
 
 def _log_ratios(a: Array, b: Array) -> Array:
-    """Log ratios; a failed run counts as worst, and two failed runs as equal."""
-    for errors in (a, b):
-        if (errors <= 0).any():
-            raise FklError(f"an error of {errors.min():g} has no log ratio: only errors above 0 can be compared")
+    """Log ratios, 0 for equal errors, even of 0; a failed run counts as worst, and two failed runs as equal."""
     a, b = (np.where(np.isfinite(errors), errors, np.inf) for errors in (a, b))
-    tie = np.isinf(a) & np.isinf(b)
+    tie = a == b
+    for errors in (a, b):
+        if (errors[~tie] <= 0).any() or (errors < 0).any():
+            raise FklError(f"an error of {errors.min():g} has no log ratio: only errors above 0 can be compared")
     return np.log(np.where(tie, 1, a)) - np.log(np.where(tie, 1, b))
+
+
+def _relative(errors: Array, mean: Array) -> Array:
+    """Errors divided by their mean; 0 if all are 0."""
+    return errors / np.where(mean == 0, 1, mean)
 
 
 def _middle(d: Array) -> Array:
