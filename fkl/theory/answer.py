@@ -161,8 +161,8 @@ def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
             why.setdefault(one.form.unmet, []).append(one.name)
     yield from (f"  does not apply ({'; '.join(names)}): {'; '.join(reasons)}" for reasons, names in why.items())
     if any(one.vacuous and not one.form.unmet for one in verdicts):
-        yield "  vacuous: holds, but says nothing here, because it is weaker than what holds without it, usually the loss "
-        yield f"           of predicting 0; or, if that is not known, because it is {LOOSE:g} times the left side"
+        yield "  vacuous: holds, but says nothing here: it is weaker than what holds without it, usually the loss"
+        yield f"           of predicting 0; where that is not known, it is more than {LOOSE:g} times the left side"
 
 
 def _identity_row(one: Identity) -> list[str]:
