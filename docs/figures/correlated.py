@@ -1,4 +1,4 @@
-"""`python docs/figures/correlated.py [PAIRS]`: the tables of docs/findings/correlated.md, level and coverage of claims.
+"""`python docs/figures/correlated.py [PAIRS]`: the table of docs/findings/correlated.md, level and coverage of claims.
 
 Two equal methods, 2000 correlated rows or rounds: a row's losses are exp of AR(1) processes, one of each method and one
 of both. Rows: ten seeds, each with other features, are judged on half of the blocks of 50 rows.
@@ -45,22 +45,21 @@ def with_error(share: float, n: int) -> str:
     return f"{share:.3f} ± {2 * np.sqrt(share * (1 - share) / max(n, 1)):.3f}"
 
 
-def table(claim: str, pairs: int) -> None:
-    """Level, coverage and refusals for each correlation."""
-    print(f"| `claim: {claim}`, correlation | false verdicts | coverage of 95 % | cannot be told | factor |")
-    print("|---|---:|---:|---:|---:|")
-    for correlation in CORRELATIONS:
-        rng, found = np.random.default_rng(1), []
-        for _ in range(pairs):
-            with suppress(FklError):
-                found.append({"rows": of_rows, "time": of_rounds}[claim](rng, correlation))
-        level = sum(one.p < 0.05 for one in found) / pairs
-        covered = np.mean([low <= 0 <= high for low, high in (one.interval() for one in found)])
-        cells = (with_error(level, pairs), with_error(covered, len(found)), f"{1 - len(found) / pairs:.2f}")
-        print(f"| {correlation} | {' | '.join(cells)} | {np.mean([one.widened for one in found]):.2f} |", flush=True)
+def cells(claim: str, correlation: float, pairs: int) -> list[str]:
+    """False verdicts, coverage, and the share of pairs without a verdict."""
+    rng, found = np.random.default_rng(1), []
+    for _ in range(pairs):
+        with suppress(FklError):
+            found.append({"rows": of_rows, "time": of_rounds}[claim](rng, correlation))
+    level = sum(one.p < 0.05 for one in found) / pairs
+    covered = np.mean([low <= 0 <= high for low, high in (one.interval() for one in found)])
+    return [with_error(level, pairs), with_error(covered, len(found)), f"{1 - len(found) / pairs:.2f}"]
 
 
 if __name__ == "__main__":
-    for number, claim in enumerate(("rows", "time")):
-        print("\n" * (number > 0), end="")
-        table(claim, int(sys.argv[1]) if len(sys.argv) > 1 else 2000)
+    pairs = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+    print("| correlation | rows: false | coverage | refused | time: false | coverage | refused |")
+    print("|---|---|---|---|---|---|---|")
+    for correlation in CORRELATIONS:
+        row = [str(correlation), *cells("rows", correlation, pairs), *cells("time", correlation, pairs)]
+        print("|", " | ".join(row), "|", flush=True)

@@ -235,7 +235,7 @@ class Bulyan(Tolerant):
     """
 
     def is_mean(self, n: int) -> bool:
-        """Whether no client is assumed to be false, so that all messages and values are chosen."""
+        """Whether no client is assumed to be false; then all messages and values are chosen."""
         return not self.false_ones(n)
 
     def require_clients(self, n: int) -> None:
