@@ -23,6 +23,10 @@ __all__ = [
 ]
 
 
+OLD_DELTA = 1.0
+"""Default of `WithLoss.delta` in older runs, whose configurations name it although their loss does not use it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class WithLoss(Keys):
     """Keys of a method of streams that learns by gradients: the loss l(f, y) of a prediction f."""
@@ -35,12 +39,18 @@ class WithLoss(Keys):
         among=ON_STREAMS,
     )
     level: float = key(0.5, "Level of the quantile that loss=quantile predicts.", above=0, below=1)
-    delta: float = key(1.0, "Largest |f - y|, of the scaled target, with a squared error in loss=huber.", above=0)
+    delta: float = key(
+        0.1,
+        "Largest |f - y|, of the scaled target, with a squared error in loss=huber. A tenth of a target scaled to "
+        "[0, 1]: 1 would exceed all errors, so that the loss would be the squared error.",
+        above=0,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, loss in (("level", "quantile"), ("delta", "huber")):
-            used = self.loss == loss or getattr(self, name) == getattr(WithLoss, name)
+            unused = getattr(WithLoss, name), *({"delta": (OLD_DELTA,)}.get(name, ()))
+            used = self.loss == loss or getattr(self, name) in unused
             require(used, name, getattr(self, name), f"{getattr(WithLoss, name)} unless algo.loss={loss}")
 
     @property

@@ -147,7 +147,7 @@ OF_PARTIES = ("square", "logistic", "smooth_hinge")
 """Losses that methods of parties with different features minimise."""
 
 
-def pointwise_loss(name: str, level: float = 0.5, delta: float = 1.0) -> PointwiseLoss:
+def pointwise_loss(name: str, level: float = 0.5, delta: float = 0.1) -> PointwiseLoss:
     """The loss of this name; `level` is of quantile, `delta` of huber. least_squares is square, of two classes."""
     return PointwiseLoss(KINDS[name], {"quantile": level, "huber": delta, "least_squares": 1.0}.get(name, 0.0))
 

@@ -64,6 +64,15 @@ class Aggregator(OnMessages):
         """The aggregate (R, P) of messages (R, n, P); `sent` marks the entries that were sent, None for all."""
         raise NotImplementedError
 
+    def is_mean(self, n: int) -> bool:
+        """Whether the aggregate of this number of messages, or of fewer, is their mean."""
+        return n <= 2
+
+    def idle(self, problem: Any) -> str:
+        """A message if every aggregate is the mean, as without an aggregator; else empty."""
+        n = int(problem.together.max())
+        return f"aggregate: of {n} messages it is the mean" if self.is_mean(n) else ""
+
     def require_clients(self, n: int) -> None:
         """Raise BadValue if the aggregator cannot work with this number of present clients."""
 
@@ -143,10 +152,12 @@ class Tolerant(Aggregator):
         return int(self.byzantine * n + ROUNDING)
 
     def idle(self, problem: Any) -> str:
-        """A message if the share is below one client in every round, else empty."""
-        n = int(problem.together.max())
-        none = self.byzantine > 0 and not self.false_ones(n)
-        return f"aggregate.byzantine={self.byzantine}: rounded down, it is 0 of {n} clients" if none else ""
+        """A message if every aggregate is the mean, for example because the share is below one client; else empty."""
+        n, f = int(problem.together.max()), self.false_ones(int(problem.together.max()))
+        if not self.is_mean(n):
+            return ""
+        rounded = "rounded down, it is " if self.byzantine else ""
+        return super().idle(problem) if f else f"aggregate.byzantine={self.byzantine}: {rounded}0 of {n} clients"
 
     def require_at_least(self, n: int, times: int) -> None:
         """Raise BadValue if n < `times` f + 3."""
@@ -162,6 +173,10 @@ class TrimmedMean(Tolerant):
     For an entry that some clients do not send, it is the trimmed mean of the other clients' values, with f for their
     number, times the share of clients that send it.
     """
+
+    def is_mean(self, n: int) -> bool:
+        """Whether nothing is trimmed."""
+        return not self.false_ones(n)
 
     def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
         """The mean of the values that remain."""
@@ -187,6 +202,10 @@ class Krum(Tolerant):
         f = self.false_ones(n)
         best = ranked(scores(squared_distances(messages), f)).argsort(axis=1, kind="stable")[:, : self.kept(n, f)]
         return np.take_along_axis(messages, best[..., None], axis=1).mean(axis=1)
+
+    def is_mean(self, n: int) -> bool:
+        """Whether all messages are chosen."""
+        return self.kept(n, self.false_ones(n)) >= n
 
     def kept(self, n: int, f: int) -> int:
         """Number of messages that are chosen."""
@@ -214,6 +233,10 @@ class Bulyan(Tolerant):
     chooses one message after another, among those not yet chosen, until n - 2 f are chosen. It needs n >= 4 f + 3. An
     entry that a client leaves out counts as 0.
     """
+
+    def is_mean(self, n: int) -> bool:
+        """Whether no client is assumed to be false; then all messages and values are chosen."""
+        return not self.false_ones(n)
 
     def require_clients(self, n: int) -> None:
         """Refuse n < 4 f + 3."""

@@ -40,11 +40,9 @@ class Attack(OnMessages):
     def idle(self, problem: Any) -> str:
         """A message if the attack never happens, else empty."""
         n, T = problem.clients, len(problem.present)
-        if self.share > 0 and not int(self.share * n + ROUNDING):
-            return f"attack.share={self.share}: rounded down, it is 0 of {n} clients"
-        return (
-            f"attack.from_round={self.from_round}: the last round is {T}" if self.share and self.from_round > T else ""
-        )
+        if not int(self.share * n + ROUNDING):
+            return f"attack.share={self.share}: {'rounded down, it is ' if self.share else ''}0 of {n} clients"
+        return f"attack.from_round={self.from_round}: the last round is {T}" if self.from_round > T else ""
 
     def count(self, common: Common, t: int) -> int:
         """Number of attackers in a round."""

@@ -80,6 +80,13 @@ class Compression(OnMessages):
         """Directions of the messages that are compressed."""
         return ("uplink", "broadcast") * self.up + ("downlink",) * self.down
 
+    def idle(self, problem: Any) -> str:
+        """A message if everything is sent uncompressed, else empty."""
+        if self.kinds == []:
+            return "compression.kinds=[]: nothing is compressed"
+        name = "bits" if hasattr(self, "bits") else "share"
+        return f"compression.{name}={getattr(self, name)}: nothing is compressed" if self.full else ""
+
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse a server with a separate message for each client: errors are stored only for common messages."""
         alike = not self.down or self.full or not getattr(method, "draws_for_clients", False)

@@ -119,6 +119,10 @@ class LateUpdates(OnMessages):
         noise = "all or client with noise, which hides one message of a client in a round but not two"
         require(one_each, "late.drawn", self.drawn, noise)
 
+    def idle(self, problem: Any) -> str:
+        """A message if nothing is late, else empty."""
+        return "" if self.rounds else "late.rounds=0: nothing is late"
+
     def require_samples(self, problem: Any) -> None:
         """Refuse a run that ends before the first update arrives."""
         require_arrivals(self.rounds if self.drawn == "all" else 0, problem)
@@ -194,6 +198,10 @@ class LateLabels(OnMessages):
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse methods whose clients send more than one message about a sample."""
         require_one_exchange(self, method)
+
+    def idle(self, problem: Any) -> str:
+        """A message if nothing is late, else empty."""
+        return "" if self.rounds else "late.rounds=0: nothing is late"
 
     def require_samples(self, problem: Any) -> None:
         """Refuse clients that miss rounds, because only some would know a label, and runs in which none arrives."""

@@ -52,6 +52,18 @@ class Noise(OnMessages):
         bounded = self.clip is not None or self.noise == 0
         require(bounded, "clip", None, "a norm > 0 with noise above 0, because noise hides only bounded messages")
 
+    def idle(self, problem: Any) -> str:
+        """A message without noise and clipping, else empty."""
+        changed = self.noise > 0 or self.clip is not None
+        return "" if changed else "privacy.noise=0 with privacy.clip=null: no message is changed"
+
+    def require_small_delta(self, samples: int, clients: int) -> None:
+        """Refuse a delta with which each sample, or a client, could be published at random; only with noise."""
+        n, what = max((samples, "samples"), (clients, "clients"))
+        limit = f"a number below 1/{n} = {1 / max(n, 1):.3g}, one over the number of {what}: with a larger one, "
+        allowed = limit + f"a method that publishes one of the {what} at random counts as private"
+        require(self.noise == 0 or self.delta * n < 1, "privacy.delta", self.delta, allowed)
+
     def columns(self, method: Any, problem: Any) -> dict[str, NDArray[np.float64]]:
         """Epsilon for delta up to every round, of a sample and of a client; no columns without noise.
 

@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,10 @@ class Share(Keys):
     """
 
     share: float = key(0.5, "Probability that a client takes part in a round.", above=0, most=1)
+
+    def idle(self, problem: Any) -> str:
+        """A message if no client is absent, else empty."""
+        return "participation.share=1: no client is absent" if self.share == 1 else ""
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
         """Whether each present client takes part, (T, K)."""
@@ -60,6 +65,10 @@ class Markov(Keys):
         """Long-run share of the rounds in which a client takes part."""
         return self.back / (self.leave + self.back)
 
+    def idle(self, problem: Any) -> str:
+        """A message if no client is absent, else empty."""
+        return "" if self.leave else "participation.leave=0: no client is absent"
+
     def present(self, present: Present, generator: np.random.Generator) -> Present:
         """Whether each present client takes part, (T, K)."""
         drawn = generator.random(present.shape)
@@ -79,6 +88,11 @@ class Schedule(Keys):
     clients: int = key(1, "Number of clients at a time.", least=1)
     period: int = key(1, "Number of rounds for which the same clients take part.", least=1)
 
+    def idle(self, problem: Any) -> str:
+        """A message if no client is absent, else empty."""
+        every = self.clients >= problem.clients
+        return f"participation.clients={self.clients}: no client is absent" if every else ""
+
     def present(self, present: Present, generator: np.random.Generator) -> Present:
         """As in `Share.present`, without a draw."""
         T, K = present.shape
@@ -92,6 +106,11 @@ class Dropout(Keys):
     """Some clients drop out for good, each before a random round from the second on."""
 
     share: float = key(0.3, "Share of the clients that drop out; their number is rounded.", least=0, most=1)
+
+    def idle(self, problem: Any) -> str:
+        """A message if no client is absent, else empty."""
+        gone = round(self.share * problem.clients)
+        return "" if gone else f"participation.share={self.share}: rounded, it is 0 of {problem.clients} clients"
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
         """Whether each present client takes part, (T, K)."""

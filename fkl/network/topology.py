@@ -405,6 +405,10 @@ class Failing(Keys):
         """Whether p is 0."""
         return self.p == 0
 
+    def idle(self, problem: Any) -> str:
+        """A message if no edge is ever down, else empty."""
+        return "links.p=0: no edge is down" if self.always_up else ""
+
     def up(self, streams: Streams, t: int, topology: Topology) -> Up:
         """Links that are up in iteration t + 1, (R, links), the two directions of an edge together."""
         drawn = streams.uniform(Role.LINKS, t, topology.edges)
@@ -464,6 +468,10 @@ class Mobility(Keys):
     def always_up(self) -> bool:
         """Whether the radius is at least the diagonal of the square."""
         return self.radius >= DIAGONAL
+
+    def idle(self, problem: Any) -> str:
+        """A message if all agents always hear each other, else empty."""
+        return f"links.radius={self.radius:g}: no edge is down" if self.always_up else ""
 
     def places(self, streams: Streams, t: int, agents: int) -> NDArray[np.float64]:
         """Positions of the agents in iteration t + 1, (R, K, 2)."""

@@ -21,7 +21,7 @@ from fkl.papers.cells import DIFFERENT, EARLY, MISSING, OUTCOMES, TIME, Cell, Ma
 from fkl.papers.evidence import Claim, Evidence, shares_table
 from fkl.papers.our_runs import of_a_paper
 from fkl.report import markdown as prose
-from fkl.report.compare import Comparison, compare_runs
+from fkl.report.compare import Comparison, Function, by_function, compare_runs
 from fkl.report.html import TEMPLATES, Picture, picture
 from fkl.report.run_rows import DataSource, add_pictures, data_source, environments, failures, run_views
 from fkl.runs.finished_runs import Collected, DivergedRun, FinishedRun, collect
@@ -305,18 +305,23 @@ def added_up(views: list[PaperView]) -> dict[Mark, int]:
 
 
 def _compared(found: Collected, of_papers: bool, outputs: Path) -> list[ComparedView]:
-    """A comparison of the runs for each metric, without the papers' runs if these are shown with published numbers."""
+    """A comparison of the runs for each metric, without the papers' runs if these are shown with published numbers.
+
+    A metric that is several functions, such as pinball losses of several levels, has a comparison for each.
+    """
     runs, lost = found.runs, found.lost
     if of_papers:
         runs = [run for run in runs if not of_a_paper(run, papers.PAPERS)]
         lost = [run for run in lost if not of_a_paper(run, papers.PAPERS)]
-    by_metric: dict[str, list[FinishedRun]] = {}
+    by_metric: dict[tuple[str, Function], list[FinishedRun]] = {}
     for run in runs:
-        by_metric.setdefault(main_metric(run.summary), []).append(run)
+        metric = main_metric(run.summary)
+        [function] = by_function([run], metric)
+        by_metric.setdefault((metric, function), []).append(run)
     views = []
-    for metric, several in by_metric.items():
+    for (metric, function), several in by_metric.items():
         if len(several) > 1:
-            folder = outputs / "comparison" / metric
+            folder = outputs / "comparison" / "-".join([metric, *(f"{key}={value}" for key, value in function)])
             make = partial(_written, folder, lost)
             made, files = papers.made_of(f"comparison by {metric}", make, Collected(several))
             about = f"{metric} of {', '.join(made.pivot.methods)} on {', '.join(made.pivot.datasets)}"

@@ -1,6 +1,7 @@
-"""The column of a summary by which a run is judged, and whether larger is better."""
+"""The column of a summary by which a run is judged, which function it is, and whether larger is better."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fkl.basics.errors import BadValue, FklError, did_you_mean
@@ -41,6 +42,60 @@ def main_metric(columns: Iterable[object]) -> str:
     if not found:
         raise FklError("summary.csv: has no column by which a run can be judged")
     return found[0]
+
+
+AT = {"quantile": "algo.level", "huber": "algo.delta"}
+"""Key of the loss's parameter, for losses that have one."""
+IN_OTHER_UNITS = re.compile(
+    r"r2|rmse_in_units|(test_|train_)?(error|accuracy)|below|epsilon|.*_(bytes|messages|scalars|s)$"
+)
+"""Columns that are not in units of the scaled target."""
+PREFIX = re.compile(r"(test|train)_")
+
+
+def defining_keys(metric: str, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Keys that decide which function of predictions and targets a metric is, with their values in a run.
+
+    Two values of a metric are comparable only if these are equal, and those of `keys_of_samples`.
+
+    Parameters
+    ----------
+    metric : str
+        A column of the run's summary.
+    config : mapping
+        The run's resolved configuration.
+
+    Examples
+    --------
+    >>> defining_keys("pinball", {"algo": {"loss": "quantile", "level": 0.9}})
+    {'algo.level': 0.9}
+    >>> defining_keys("mse", {"algo": {"loss": "huber", "delta": 0.1}})
+    {}
+    """
+
+    def value(key: str) -> Any:
+        group, _, name = key.partition(".")
+        node = config.get(group)
+        return node.get(name) if isinstance(node, Mapping) else None
+
+    name = PREFIX.sub("", metric)
+    loss = value("algo.loss")
+    keys = ["algo.test_share", "algo.fold"] if PREFIX.match(metric) else []
+    if name in (config.get("metrics") or {}):
+        keys.append(f"metrics.{name}")
+    elif re.match(r"pinball|below", name):
+        keys.append("algo.level")
+    elif re.match(r"loss|regret", name):
+        keys += ["algo.loss", *([AT[loss]] if loss in AT else [])]
+    elif name.startswith("epsilon"):
+        keys += ["privacy.delta", "audit.level"]
+    found = {key: value(key) for key in keys}
+    return {key: one for key, one in found.items() if one is not None}
+
+
+def keys_of_samples(metric: str) -> tuple[str, ...]:
+    """Keys of the data that a metric depends on whatever the predictions: which samples are judged, in which units."""
+    return ("dataset", "dataset.target", "rows", *(() if IN_OTHER_UNITS.match(metric) else ("scaling",)))
 
 
 def with_accuracies(columns: dict[str, Any]) -> dict[str, Any]:

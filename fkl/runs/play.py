@@ -161,6 +161,10 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
         warnings += _hidden_by_one_feature(experiment)
     idle = [why for one in run.conditions.values() if hasattr(one, "idle") and (why := one.idle(problem))]
     warnings += [f"{why}: as without it" for why in idle]
+    if getattr(run.algo, "loss", None) == "huber" and (summary["loss"] == summary["mse"]).all():
+        warnings.append(
+            f"algo.delta={run.algo.delta:g}: no error was above it, so algo.loss=huber is the squared error"
+        )
     ways = [f"{way}_bytes" for way in ("uplink", "broadcast", "link") if f"{way}_bytes" in summary]
     alone = experiment.topology is None or run.settings.learners != "federated"
     if ways and not alone and not any(summary[way].any() for way in ways):

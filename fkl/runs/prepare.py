@@ -12,6 +12,7 @@ from fkl.basics.environment import variable
 from fkl.basics.errors import BadValue, FklError, did_you_mean, require
 from fkl.basics.random_streams import Role, shared_generator
 from fkl.conditions import wrap
+from fkl.conditions.privacy import Noise
 from fkl.config.loading import Run, engine, load
 from fkl.config.settings import STOP_WHEN
 from fkl.contract.world import Algorithm, World
@@ -68,6 +69,9 @@ def prepare(run: Run) -> Experiment:
         kernels = kernels.fitted(task.sample_rows(kernels.samples))
     method: Any = run.algo
     if settings.learners == "federated":
+        if isinstance(privacy := run.conditions.get("privacy"), Noise):
+            one = getattr(task.problem, "batches", [task.problem])[0]  # a stream, or a batch
+            privacy.require_small_delta(int(getattr(one, "training", one.present).sum()), one.clients)
         method = wrap(run.algo, run.conditions, run.network.loss, getattr(run.network, "deadline_s", None))
     if task.class_by_class:
         method = OneAgainstRest(method)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
 from scipy.special import stdtr, stdtrit
 
 from fkl.basics.arrays import Array
@@ -30,8 +31,14 @@ MOST_SEEDS = 20
 LEAST_CLIENTS = 4
 BLOCKS = 10
 """Number of blocks of rounds of a stream in its own order."""
-MOST_CORRELATION = 0.4
-"""Largest allowed correlation of the means of neighbouring blocks."""
+PARTS = 4
+"""Parts of a block, whose correlation shows whether blocks are independent; there are too few blocks to show it."""
+MOST_CORRELATION = 0.3
+"""Largest correlation of neighbouring parts of blocks with which blocks count as independent."""
+HIGHEST = 0.999
+"""Largest correlation for which the factor is computed; it is far beyond `WIDEST`."""
+WIDEST = 3.0
+"""Largest factor of a variance for correlated blocks; beyond it, the data cannot show the variance."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,8 @@ class Difference:
     failed_b: int = 0
     factor: float = 1.0
     """V_rows divided by the variance over rows if these were independent."""
+    widened: float = 1.0
+    """Factor of the variance over blocks because neighbouring blocks are correlated, see `widening`."""
 
     @property
     def n(self) -> int:
@@ -147,7 +156,8 @@ def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Diff
         V       = V_rows + V_seeds
         nu      = V^2 / (V_rows^2/(B-1) + V_seeds^2/(S-1))      (Satterthwaite 1946)
 
-    The factor compared with independent rows is computed from the data: V_rows / (n/(n-1) sum_i (sum_s z_is)^2).
+    With correlated blocks, V_rows is multiplied by `widening`, and B - 1 is divided by it. The factor compared with
+    independent rows is computed from the data: V_rows / (n/(n-1) sum_i (sum_s z_is)^2).
 
     Parameters
     ----------
@@ -160,7 +170,7 @@ def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Diff
     ------
     fkl.basics.errors.FklError
         For fewer than two seeds or rows, for more than `MOST_SEEDS` seeds, if both methods were judged on different
-        rows, or for an error that is not above 0.
+        rows, for an error that is not above 0, or for a widening above `WIDEST`.
     """
     a, b = (np.asarray(losses, np.float64) for losses in (losses_a, losses_b))
     S = len(a)
@@ -188,14 +198,17 @@ def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Diff
     n = int(row.max()) + 1
     if n < 2:
         raise FklError("one row was judged: it shows no spread over rows, at least two are needed")
-    z = (a / e_a - b / e_b)[judged] / judged.sum()  # D has mean 0
+    z = (_relative(a, e_a) - _relative(b, e_b))[judged] / judged.sum()  # D has mean 0
     B = min(n, ROW_BLOCKS)
-    V_rows = OF_TRAINING * _of_sums(row * B // n, z)
+    parts = min(n, PARTS * B)
+    widened = widening(np.bincount(row * parts // n, z), B, "row") if n >= ROW_BLOCKS else 1.0
+    V_rows = widened * OF_TRAINING * _of_sums(row * B // n, z)
     V_seeds = _of_sums(np.nonzero(judged)[0], z)
     independent = _of_sums(row, z)
-    nu = satterthwaite(V_rows, B, V_seeds, S)
+    nu = satterthwaite(V_rows, 1 + (B - 1) / widened, V_seeds, S)
     factor = V_rows / independent if independent else 1.0
-    return Difference(float(np.log(e_a / e_b)), V_rows + V_seeds, nu, d, "seed", V_rows, B, S, factor=factor)
+    m = float(_log_ratios(e_a, e_b))
+    return Difference(m, V_rows + V_seeds, nu, d, "seed", V_rows, B, S, factor=factor, widened=widened)
 
 
 def from_clients(errors_a: ArrayLike, errors_b: ArrayLike) -> Difference:
@@ -229,7 +242,7 @@ def from_clients(errors_a: ArrayLike, errors_b: ArrayLike) -> Difference:
         return _of_units(_middle(_log_ratios(a, b)), "client", len(a), failed_a, failed_b)
     d = _log_ratios(a.mean(axis=0, keepdims=True), b.mean(axis=0, keepdims=True))[0]
     S, V_clients = len(a), _variance(d)
-    by_seed = (a / a.mean(axis=0) - b / b.mean(axis=0)).sum(axis=1) / (K * S)
+    by_seed = (_relative(a, a.mean(axis=0)) - _relative(b, b.mean(axis=0))).sum(axis=1) / (K * S)
     V_seeds = float(S / (S - 1) * np.square(by_seed).sum()) if S > 1 else 0.0
     nu = satterthwaite(V_clients, K, V_seeds, max(S, 2))
     return Difference(float(d.mean()), V_clients + V_seeds, nu, d, "client", V_seeds, seeds=S)
@@ -238,7 +251,8 @@ def from_clients(errors_a: ArrayLike, errors_b: ArrayLike) -> Difference:
 def from_time(losses_a: ArrayLike, losses_b: ArrayLike) -> Difference:
     """Difference for claim `time`, the same stream later in its order: blocks of rounds (Ibragimov, Mueller 2010).
 
-    V = var(D) / BLOCKS, nu = BLOCKS - 1, D a block's mean of q_A/e_A - q_B/e_B as in `from_rows`.
+    V = w var(D) / BLOCKS, nu = (BLOCKS - 1) / w, D a block's mean of q_A/e_A - q_B/e_B as in `from_rows`, w the
+    `widening`.
 
     Parameters
     ----------
@@ -248,30 +262,75 @@ def from_time(losses_a: ArrayLike, losses_b: ArrayLike) -> Difference:
     Raises
     ------
     fkl.basics.errors.FklError
-        For fewer rounds than blocks, for an error that is not above 0, or if the means of neighbouring blocks have a
-        correlation above `MOST_CORRELATION`.
+        For fewer rounds than blocks, for an error that is not above 0, or for a widening above `WIDEST`.
     """
     a, b = (np.atleast_2d(np.asarray(losses, np.float64)) for losses in (losses_a, losses_b))
     T = a.shape[1]
     if T < BLOCKS:
         raise FklError(f"the claim is about time: {plural(T, 'round')} cannot be divided into {BLOCKS} blocks")
+    by_round = a, b
     starts = np.arange(BLOCKS) * T // BLOCKS
     lengths = np.diff(starts, append=T)
-    a, b = (np.add.reduceat(losses, starts, axis=1) / lengths for losses in (a, b))
+    a, b = (np.add.reduceat(losses, starts, axis=1) / lengths for losses in by_round)
     failed_a, failed_b = (_failed(losses) for losses in (a, b))
     if (failed_a | failed_b).any():
         return _of_units(_middle(_log_ratios(a, b)), "block", len(a), failed_a, failed_b)
     e_a, e_b = ((losses @ lengths).mean(keepdims=True) / T for losses in (a, b))
     m = float(_log_ratios(e_a[None], e_b[None])[0, 0])
-    D = a.mean(axis=0) / e_a - b.mean(axis=0) / e_b
-    away = D - D.mean()
-    correlation = away[1:] @ away[:-1] / max(away @ away, np.finfo(float).tiny)
-    if correlation > MOST_CORRELATION:
+    D = _relative(a.mean(axis=0), e_a) - _relative(b.mean(axis=0), e_b)
+    apart = _relative(by_round[0].mean(axis=0), e_a) - _relative(by_round[1].mean(axis=0), e_b)
+    parts = min(T, PARTS * BLOCKS)
+    part = np.arange(T) * parts // T
+    widened = widening(np.bincount(part, apart) / np.bincount(part), BLOCKS, "round")
+    nu = (BLOCKS - 1) / widened
+    return Difference(m, widened * _variance(D), nu, D, "block", seeds=len(a), widened=widened)
+
+
+def widening(parts: ArrayLike, blocks: int, unit: str) -> float:
+    """Factor by which the variance over blocks is too small because neighbouring blocks are correlated.
+
+    1 if neighbouring parts of blocks have a correlation up to `MOST_CORRELATION`. Otherwise the correlation is that of
+    the means of a stationary process whose correlation falls exponentially: with a the length of a part divided by the
+    process's correlation length, it is (1 - e^-a)^2 / (2 (a - 1 + e^-a)). With A the same for a block, the variance
+    over blocks is too small by the factor A / (A - 1 + e^-A). The correlation is the estimate without its bias
+    (Marriott and Pope 1954) plus its standard error. `docs/findings/correlated.md` shows the level of 5 %.
+
+    Parameters
+    ----------
+    parts : (n,)
+        Values of equal parts of the blocks, in order.
+    blocks : int
+    unit : {"row", "round"}
+        Used in the error.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        For a factor above `WIDEST`.
+
+    Examples
+    --------
+    >>> widening([1, -1, -1, 1, -1, 1, 1, -1], 2, "row")
+    1.0
+    """
+    away = np.asarray(parts, np.float64)
+    away = away - away.mean()
+    n = len(away)
+    found = away[1:] @ away[:-1] / max(away @ away, np.finfo(float).tiny)
+    found += (1 + 3 * max(found, 0)) / n
+    if found <= MOST_CORRELATION:
+        return 1.0
+    upper = min(found + np.sqrt(max(1 - found**2, 0) / n), HIGHEST)
+    a = brentq(lambda a: np.expm1(-a) ** 2 / (2 * (a + np.expm1(-a))) - upper, 1e-3, 10)
+    A = a * n / blocks
+    factor = float(A / (A + np.expm1(-A)))
+    if factor > WIDEST:
         raise FklError(
-            f"no verdict over time: neighbouring blocks of {T // BLOCKS} rounds have a correlation of "
-            f"{correlation:.2f}, above {MOST_CORRELATION}; a longer stream is needed"
+            f"cannot be told from these {unit}s: the differences of neighbouring {unit}s are correlated over more than "
+            f"a block, one of {blocks} (correlation {min(found, 1):.2f} of quarters of blocks); "
+            + ("more rows are needed" if unit == "row" else "a longer stream is needed")
         )
-    return Difference(m, _variance(D), BLOCKS - 1.0, D, "block", seeds=len(a))
+    return factor
 
 
 def from_data_sets(differences: Sequence[Difference], sources: Sequence[Hashable] | None = None) -> Difference:
@@ -342,13 +401,18 @@ def _variance(d: Array) -> float:
 
 
 def _log_ratios(a: Array, b: Array) -> Array:
-    """Log ratios; a failed run counts as worst, and two failed runs as equal."""
-    for errors in (a, b):
-        if (errors <= 0).any():
-            raise FklError(f"an error of {errors.min():g} has no log ratio: only errors above 0 can be compared")
+    """Log ratios, 0 for equal errors, even of 0; a failed run counts as worst, and two failed runs as equal."""
     a, b = (np.where(np.isfinite(errors), errors, np.inf) for errors in (a, b))
-    tie = np.isinf(a) & np.isinf(b)
+    tie = a == b
+    for errors in (a, b):
+        if (errors[~tie] <= 0).any() or (errors < 0).any():
+            raise FklError(f"an error of {errors.min():g} has no log ratio: only errors above 0 can be compared")
     return np.log(np.where(tie, 1, a)) - np.log(np.where(tie, 1, b))
+
+
+def _relative(errors: Array, mean: Array) -> Array:
+    """Errors divided by their mean; 0 if all are 0."""
+    return errors / np.where(mean == 0, 1, mean)
 
 
 def _middle(d: Array) -> Array:

@@ -89,7 +89,9 @@ def least_effect(
         of_rows = difference.V_rows
         of_seeds = (V - of_rows) * n / units
         V = of_rows + of_seeds
-        nu = satterthwaite(of_rows, difference.blocks or np.inf, of_seeds, units)
+        nu = satterthwaite(
+            of_rows, 1 + (difference.blocks - 1) / difference.widened if difference.blocks else np.inf, of_seeds, units
+        )
     return float((quantile(1 - level / 2, nu) + quantile(power, nu)) * np.sqrt(V))
 
 

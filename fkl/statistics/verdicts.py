@@ -105,7 +105,7 @@ class Verdict:
         if self.difference.failed:
             return BETTER if beyond_chance else CANNOT_TELL
         if np.isnan(self.p):
-            return CANNOT_TELL
+            return EQUAL if self.difference.m == 0 else CANNOT_TELL
         rho = np.log1p(self.margin)
         low, high = self.difference.interval(1 - 2 * self.level)
         if -rho < low and high < rho:
@@ -141,24 +141,30 @@ class Verdict:
             said += f", Wilcoxon's p {_p(self.wilcoxon)}"
         if self.decided_by_one_data_set:
             said += f"; one data set decides this: the signed ranks alone give p {_p(self.difference.ranks[1])}"
+        if (widened := self.difference.widened) > 1:
+            said += f"; variance times {widened:.2g}, because neighbouring {self._neighbours} are correlated"
         return said + "; with the settings found" * self.once
+
+    @property
+    def _neighbours(self) -> str:
+        return "rounds" if self.difference.unit == "block" else "rows"
 
     @property
     def _words_of_mean(self) -> str:
         both, of = f"{self.a} and {self.b}", self.difference
+        if np.isnan(self.p):
+            same = f"the same difference, {percent(of.m)} %," if of.m else "tied, with the same errors"
+            return f"{both}: {'cannot tell, ' if of.m else ''}{same} in every {of.unit}: nothing was random"
         if self.outcome == EQUAL:
             interval = f"{_percents(of, 1 - 2 * self.level)} at {100 * (1 - 2 * self.level):g} %"
             return f"{both} are practically equal, within {100 * self.margin:g} %: {interval}"
         if self.outcome != CANNOT_TELL:
             beyond = ", beyond the margin" * (self.outcome == BEYOND)
             return f"{self.better} is better than {self.worse} by {self.interval}{beyond}, p {_p(self.p)}"
-        if np.isnan(self.p):
-            same = "the same errors" if of.m == 0 else f"the same difference, {percent(of.m)} %,"
-            return f"{both}: cannot tell, {same} in every {of.unit}: nothing was random"
         interval = _percents(of, 1 - self.level)
         if self.why_not:
             return f"{both}: {self.why_not}; {interval}, p {_p(self.p)}"
-        corrected = f", p {_p(self.p)}" if of.p < self.level else ""
+        corrected = f", p {_p(self.p)} corrected for {self.pairs} pairs" if of.p < self.level else ""
         return f"{both}: cannot tell, {interval}{corrected}; {self._could_be_seen}"
 
     @property

@@ -27,7 +27,7 @@ from fkl.basics.errors import BadValue, FklError, require
 from fkl.config.choices import Choices, no_such_key, not_known
 from fkl.config.compose import compose, is_hydras, parsed, quoted, quoted_for_sweep, read_words, sweep_of
 from fkl.config.loading import resolved
-from fkl.runs.metrics import LARGER_IS_BETTER
+from fkl.runs.metrics import LARGER_IS_BETTER, defining_keys, keys_of_samples
 from fkl.sweeps import optuna
 from fkl.sweeps.count import count_jobs, first_job
 from fkl.sweeps.job import listed, run_job
@@ -133,6 +133,10 @@ def sweep(
         require(objective is not None, "objective", None, allowed)
         upwards = sweeper.direction == "maximize" or objective not in LARGER_IS_BETTER
         require(upwards, "objective", objective, f"{allowed}, or give hydra.sweeper.direction=maximize")
+        searched = [one.get_key_element().lstrip("+") for one in overrides if one.is_sweep_override()]
+        other = [one for one in searched if one in (*defining_keys(objective, first), *keys_of_samples(objective))]
+        one_each = f"a column that is one function for all values of {' and '.join(other)}, whose best value would be"
+        require(not other, "objective", objective, f"{one_each} the one with the smallest numbers")
     try:
         with open_dict(config):
             config.paths = resolved(first)["paths"]

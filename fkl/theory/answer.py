@@ -18,7 +18,7 @@ from fkl.runs.prepare import prepare, to_play_again
 from fkl.screen.messages import note, say
 from fkl.screen.sheet import Sheet
 from fkl.theory import THEORIES, WITHOUT
-from fkl.theory.base import Theorem, Verdict, judged
+from fkl.theory.base import LOOSE, Theorem, Verdict, judged
 from fkl.theory.figure import draw
 
 BOUNDS = ("bound", "left", "right", "right / left", "answer")
@@ -134,12 +134,18 @@ def _first_line(answer: Answer, where: str) -> str:
     apply = [one for one in answer.verdicts if not one.form.unmet]
     if not apply:
         return f"▲ {where}: no bound applies"
-    nearest = min(apply, key=lambda one: one.factor)
+    vacuous, telling = ([one for one in apply if one.vacuous == empty] for empty in (True, False))
+    nearest = min(telling or vacuous, key=lambda one: one.factor)
     closest = f", the closest is {nearest.factor:.3g} times the left side" if np.isfinite(nearest.factor) else ""
-    vacuous, others = [one.factor for one in apply if one.vacuous], len(answer.verdicts) - len(apply)
-    rest = f"; {len(vacuous)} vacuous, by a factor of up to {max(vacuous):.3g}" if vacuous else ""
-    rest += f"; {others} not applicable" if others else ""
-    return f"✓ {where}: {plural(len(apply), 'bound')} hold{'s' * (len(apply) == 1)}{closest}{rest}"
+    others = len(answer.verdicts) - len(apply)
+    rest = f"; {others} not applicable" if others else ""
+    one = len(telling or vacuous) == 1
+    if not telling:
+        held = f"{plural(len(vacuous), 'bound')} {'holds, but says' if one else 'hold, but say'} nothing here"
+        return f"▲ {where}: {held}{closest}{rest}"
+    most = max((one.factor for one in vacuous), default=0)
+    rest = f"; {len(vacuous)} vacuous, by a factor of up to {most:.3g}{rest}" if vacuous else rest
+    return f"✓ {where}: {plural(len(telling), 'bound')} hold{'s' * one}{closest}{rest}"
 
 
 def _row(one: Verdict) -> list[str]:
@@ -155,7 +161,8 @@ def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
             why.setdefault(one.form.unmet, []).append(one.name)
     yield from (f"  does not apply ({'; '.join(names)}): {'; '.join(reasons)}" for reasons, names in why.items())
     if any(one.vacuous and not one.form.unmet for one in verdicts):
-        yield "  vacuous: the bound is weaker than what holds without it, usually the loss of predicting 0"
+        yield "  vacuous: holds, but says nothing here: it is weaker than what holds without it, usually the loss"
+        yield f"           of predicting 0; where that is not known, it is more than {LOOSE:g} times the left side"
 
 
 def _identity_row(one: Identity) -> list[str]:

@@ -15,6 +15,8 @@ SURELY = "surely"
 EXPECTED = "in expectation"
 ROUNDING = 1e-9
 """Share of a bound by which rounding errors may exceed it."""
+LOOSE = 1e6
+"""A bound that is this many times the left side says nothing, if no trivial bound is known."""
 STANDARD_ERRORS = 3
 """An expectation is exceeded if the mean over replicates exceeds it by more than this many standard errors."""
 
@@ -146,7 +148,7 @@ class Verdict(NamedTuple):
     exceeded : bool
         Whether a claim exceeds its bound in a way that the form's kind does not allow.
     vacuous : bool
-        Whether this claim's bound is above the theorem's `trivial` bound.
+        Whether this claim's bound is above the theorem's `trivial` bound, or else `LOOSE` times the left side.
     """
 
     theorem: Theorem
@@ -195,7 +197,10 @@ def judged(replicates: Sequence[Theorem]) -> Iterator[Verdict]:
         ratios = np.where(left > 0, right / np.where(left > 0, left, 1), np.inf)
         near = int(np.argmin(ratios)) if np.isfinite(ratios).any() else int(np.argmax(left - right))
         claim = near % first.left.shape[1]
-        vacuous = first.trivial is not None and bool(right[near] > np.mean([one.trivial[claim] for one in replicates]))  # type: ignore[index]
+        if first.trivial is None:
+            vacuous = bool(LOOSE < ratios[near] < np.inf)
+        else:
+            vacuous = bool(right[near] > np.mean([one.trivial[claim] for one in replicates]))  # type: ignore[index]
         told = form._replace(assumptions=known)
         by_round = every_left[..., claim], every_right[..., claim].mean(axis=0)
         yield Verdict(

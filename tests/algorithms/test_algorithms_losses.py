@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from conftest import ALGORITHMS, class_of, conformance, small
 from hypothesis import given
@@ -15,7 +16,7 @@ from sklearn.linear_model import SGDClassifier, SGDRegressor
 import fkl
 from fkl.algorithms.base import WithLoss
 from fkl.algorithms.online.learners import Raker
-from fkl.basics.errors import FklError
+from fkl.basics.errors import BadValue, FklError
 from fkl.basics.pointwise import KINDS, pointwise_loss
 from fkl.config.compose import compose
 from fkl.config.loading import load
@@ -181,3 +182,33 @@ def test_a_quantile_is_above_its_share_of_drifting_targets(tmp_path: Any, monkey
         summary = fkl.run(*words, f"algo.level={level}", "kernels.N=3", "kernels.laplacians=0", quiet=True).summary
         assert summary["below"].mean() == pytest.approx(level, abs=0.05)
         assert (summary["pinball"] < summary["pinball_last_value"]).all()
+
+
+@pytest.mark.parametrize("dataset", ["diabetes", "drift"])
+def test_hubers_default_is_not_the_squared_error(dataset: str, request) -> None:
+    """Where no error was above delta, a run says so."""
+    words = (
+        "run",
+        "algo=raker",
+        f"dataset={dataset}",
+        "algo.eta=0.5",
+        "partition=stream",
+        "kernels.D=4",
+        "replicates=1",
+        "figures=none",
+    )
+    told, fkl = {}, request.getfixturevalue("fkl")  # a module here has the same name
+    for keys in (("algo.loss=square",), ("algo.loss=huber",), ("algo.loss=huber", "algo.delta=9")):
+        answer = fkl(*words, *keys, f"out={len(told)}")
+        assert answer.code == 0
+        told[keys] = pd.read_csv(f"{len(told)}/summary.csv"), "no error was above it" in " ".join(answer.err.split())
+    (square, _), (default, silent), (wide, said) = told.values()
+    assert default.mse[0] != square.mse[0] and default.loss[0] < default.mse[0] and not silent
+    assert wide.mse[0] == square.mse[0] == wide.loss[0] and said
+
+
+def test_configurations_of_older_runs_are_still_read() -> None:
+    """They name the older default of delta, which their loss does not use."""
+    Raker(loss="square", delta=1.0)
+    with pytest.raises(BadValue, match=r"0\.1 unless algo\.loss=huber"):
+        Raker(loss="square", delta=0.2)

@@ -225,7 +225,53 @@ def test_baselines_stand_below_the_methods(runs: Callable, fkl: Callable) -> Non
     assert not any("last target on air" in line for line in made.conclusions)
     made = compare("dataset=sea")
     assert not made.pivot.baselines
-    assert "sea: the methods saw different samples, so no baseline holds for all of them." in made.conclusions
+    assert "sea: baselines differ between the runs, so no baseline holds for all of them." in made.conclusions
+    runs("Raker", "sea", [0.8, 0.8], columns={"mse_running_mean": 0.8}, participation={"share": 0.5})
+    found = [line for line in compare("dataset=sea").conclusions if line.startswith("sea: ")]
+    assert found == ["sea: the methods saw different samples, so no baseline holds for all of them."]
+
+
+@pytest.mark.parametrize(
+    ("metric", "keys", "other", "instead"),
+    [
+        ("pinball", {"algo__loss": "quantile", "algo__level": 0.5}, {"algo__level": 0.9}, "algo.level=0.9"),
+        ("loss", {"algo__loss": "logistic"}, {"algo__loss": "hinge"}, "algo.loss=hinge"),
+        ("loss", {"algo__loss": "huber", "algo__delta": 0.1}, {"algo__delta": 0.2}, "algo.delta=0.2"),
+        ("test_loss", {"algo__loss": "softmax"}, {"algo__loss": "one_vs_rest"}, "algo.loss=one_vs_rest"),
+        ("test_mse", {"algo__test_share": 0.3}, {"algo__test_share": 0.5}, "algo.test_share=0.5"),
+        ("regret_hindsight", {"algo__loss": "square"}, {"algo__loss": "huber", "algo__delta": 1}, "algo.delta=1"),
+        ("epsilon_client", {"privacy": {"delta": 1e-5}}, {"privacy": {"delta": 0.01}}, "privacy.delta=0.01"),
+        ("mine", {"metrics": {"mine": "a.f"}}, {"metrics": {"mine": "a.g"}}, "metrics.mine=a.g"),
+    ],
+)
+def test_a_metric_that_is_two_functions_is_compared_within_each(
+    metric: str, keys: dict, other: dict, instead: str, runs: Callable, fkl: Callable
+) -> None:
+    """Neither in a data set, nor over several; where their values form columns, there are no ranks over these."""
+    for number, dataset in enumerate(("air", "sea")):
+        for algorithm, error in (("POF-MKL", 0.3), ("Raker", 0.4)):
+            runs(algorithm, dataset, [error, error + 0.01], metric, columns={"error": 0.2}, **keys)
+            if number:
+                smaller = [error / 9, error / 8]
+                runs(algorithm, dataset, smaller, metric, columns={"error": 0.2}, **keys | other)
+    made = compare((), metric)
+    assert made.pivot.methods == ["POF-MKL", "Raker"] and made.pivot.datasets == ["air", "sea"]
+    assert made.pivot.means.min() > 0.3
+    [note] = [line for line in made.conclusions if "another function" in line]
+    assert note.startswith(f"2 runs of POF-MKL and Raker omitted: {metric} is another function with ")
+    assert instead in note.partition("compare these with ")[2]
+    assert note.endswith(", or all with --metric=error.")
+    key = instead.partition("=")[0]
+    if not key.startswith(("privacy", "metrics")) and metric != "regret_hindsight":
+        beside = compare((), metric, by=[key])
+        assert len(beside.pivot.datasets) == 3 and beside.ranks.empty
+        assert f"No ranks over columns, in which {metric} is not one function." in beside.remarks
+
+
+def test_errors_that_are_one_function_are_compared_whatever_is_learned(runs: Callable, fkl: Callable) -> None:
+    for loss in ("logistic", "hinge", "least_squares"):
+        runs("Raker", "air", [0.3, 0.31], "error", algo__loss=loss)
+    assert len(compare((), "error").pivot.methods) == 3
 
 
 def test_a_key_that_was_set_by_hand_stays_in_the_name(runs: Callable, fkl: Callable) -> None:

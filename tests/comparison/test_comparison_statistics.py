@@ -60,6 +60,11 @@ def test_pairs_have_a_studys_verdicts() -> None:
 def test_what_has_no_ratio_or_no_spread_has_no_verdict() -> None:
     found, notes = verdicts(pivot_of({("a", "air"): [-1.0, 2.0, 3.0], ("b", "air"): [1.0, 4.0, 6.0]}))
     assert (found, [note.partition(": an error of -1")[0] for note in notes]) == ({}, ["air: not compared in pairs"])
+    zero = {("a", "air"): [0.0, 0.1], ("b", "air"): [1.0, 2.0], ("c", "air"): [1.0, 2.5], ("d", "air"): [0.0, 0.1]}
+    found, [note] = verdicts(pivot_of(zero))  # only pairs without a ratio are left out; equal errors of 0 tie
+    assert [(one.a, one.b) for one in found["air"]] == [("a", "d"), ("b", "c")]
+    assert found["air"][0].words == "a and d: tied, with the same errors in every replicate: nothing was random"
+    assert note.startswith("air: not compared in pairs with a and d: an error of 0 has no log ratio")
     assert "one replicate shows no spread" in verdicts(pivot_of({("a", "air"): [1.0], ("b", "air"): [2.0]}))[1][0]
     assert verdicts(pivot_of({("a", "air"): [0.1], ("b", "air"): [0.2]}, larger=True))[0] == {}
 

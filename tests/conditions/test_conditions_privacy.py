@@ -291,3 +291,20 @@ def test_noise_comes_last_and_is_never_read_off() -> None:
         wrap(method, {"privacy": Central(0.3, 0.2), "compression": Local()})
     with pytest.raises(BadValue, match="reads what each client sent"):
         _ = NoisyMean(PerClient(np.zeros((1, 2, 3))), 1.0, turn(1), 0, np.ones(2, bool)).values
+
+
+@pytest.mark.parametrize(
+    ("words", "limit"),
+    [
+        ("algo=ofmkl_avg privacy=central privacy.delta=0.5", "1/400 = 0.0025, one over the number of samples"),
+        ("algo=ofmkl_avg privacy=local privacy.delta=0.0025", "1/400 = 0.0025, one over the number of samples"),
+        ("algo=fedavg algo.iterations=2 privacy=central privacy.delta=0.01", "one over the number of samples"),
+        ("algo=odkla privacy=local privacy.delta=0.01", "1/400 = 0.0025, one over the number of samples"),
+    ],
+)
+def test_a_delta_that_lets_a_sample_be_published_is_refused(words: str, limit: str, fkl) -> None:
+    keys = ("dataset=diabetes", "kernels.D=4", "replicates=1", "figures=none", "privacy.clip=1", *words.split())
+    answer = fkl("run", *keys, "privacy.noise=1")
+    assert (answer.code, answer.err.count("error: ")) == (2, 1)
+    assert answer.err.startswith("error: privacy.delta=0.") and limit in answer.err
+    assert fkl("run", *keys, "privacy.noise=0").code == 0  # nothing is stated

@@ -99,8 +99,24 @@ def test_holms_p_decides_and_is_said_where_the_interval_alone_would_mislead() ->
     pairs = [("A", "B"), ("A", "C"), ("B", "C")]
     verdicts = of_data_set({pair: difference(0.03, 0.028) for pair in pairs})
     assert [verdict.outcome for verdict in verdicts] == [CANNOT_TELL] * 3
-    assert ("3.0 % [0.2, 6.0], p 0.12; ") in verdicts[0].words
+    assert ("3.0 % [0.2, 6.0], p 0.12 corrected for 3 pairs; ") in verdicts[0].words
     assert one(0.03, 0.028).outcome == BETTER
+
+
+@pytest.mark.parametrize("n", [2, 7])
+def test_exactly_the_same_errors_are_a_tie(n: int) -> None:
+    same = np.random.default_rng(n).lognormal(size=n)
+    tied = of_data_set({("A", "B"): from_seeds(same, same), ("A", "C"): from_seeds([0.5] * n, [1.0] * n)})
+    assert tied[0].outcome == EQUAL
+    assert tied[0].words == "A and B: tied, with the same errors in every seed: nothing was random"
+    assert "practically equal to B" in about_best(tied)
+    assert tied[1].outcome == CANNOT_TELL  # the same difference in all seeds is none of chance, but not 0
+    assert "cannot tell, the same difference, −50.0 %, in every seed" in tied[1].words
+
+
+def test_a_widened_variance_is_said() -> None:
+    wide = Difference(0.5, 1e-4, 4.0, np.zeros(3), "seed", 5e-5, 20, 3, widened=2.1)
+    assert "; variance times 2.1, because neighbouring rows are correlated" in Verdict("A", "B", wide, wide.p).words
 
 
 def test_failures_are_told_with_their_rate() -> None:

@@ -18,6 +18,22 @@ SEARCH = ("hydra/sweeper=optuna", "objective=mse")
         ((*SEARCH, "algo.eta=interval(1,0.1)"), "algo.eta=interval(1,0.1): must have its smaller end first"),
         ((*SEARCH, "algo.eta=tag(log,interval(-1,1))"), "algo.eta=tag(log,interval(-1,1)): must have numbers > 0"),
         ((*SEARCH, "algo.eta=1"), "hydra/sweeper=optuna: no key to search over"),
+        (
+            (*SEARCH[:1], "objective=loss", "algo=raker", "algo.loss=huber", "algo.delta=interval(.1,1)"),
+            "objective=loss: must be a column that is one function for all values of algo.delta",
+        ),
+        (
+            (*SEARCH[:1], "objective=pinball", "algo=raker", "algo.loss=quantile", "algo.level=interval(.1,.9)"),
+            "objective=pinball: must be a column that is one function for all values of algo.level",
+        ),
+        (
+            (*SEARCH[:1], "objective=loss", "algo=raker", "algo.loss=logistic,hinge", "algo.eta=interval(.1,.9)"),
+            "objective=loss: must be a column that is one function for all values of algo.loss",
+        ),
+        (
+            (*SEARCH, "scaling=unit_ball,standardize", "algo.eta=interval(.1,.9)"),
+            "objective=mse: must be a column that is one function for all values of scaling",
+        ),
         (("seed=1,2", "hydra.sweep.dir=mine"), "hydra.sweep.dir=mine: must be a folder without a "),
     ],
 )

@@ -21,8 +21,8 @@ from fkl.conformance.identities import identities
 from fkl.engines.base import Experiment
 from fkl.network import Network
 from fkl.theory import pof_mkl
-from fkl.theory.answer import Answer, by_theory
-from fkl.theory.base import Verdict
+from fkl.theory.answer import Answer, _first_line, by_theory
+from fkl.theory.base import Theorem, Verdict, derived, judged
 
 
 def opposed_to(kind, theta_of):
@@ -100,7 +100,7 @@ def test_a_finished_run_is_answered(fkl) -> None:
     told = fkl("bound", "one", "-v")
     assert (told.code, told.err) == (0, "figure: one/bound.png\n")
     assert Path("one/bound.png").exists()
-    assert told.out.startswith("✓ POF-MKL on diabetes: ")
+    assert told.out.startswith("▲ POF-MKL on diabetes: 4 bounds hold, but say nothing here, the closest is ")
     assert "Theorem 1, corrected" in told.out
     assert "convex loss: holds" in told.out
     rows = pd.read_csv("one/clients.csv")
@@ -159,3 +159,34 @@ def test_targets_against_the_sign_are_close_to_the_bound(method, name, theta_of)
     size = Size(K=1, N=1, D=3, T=2500)
     played = opposed_to(type(method), theta_of)(**vars(method))
     assert 1 <= bounds_of(played, of_one_x(size), make_dictionary(size))[name].factor < 1.03
+
+
+@pytest.mark.parametrize(
+    ("bounds", "first"),
+    [
+        ([(1e16, 10.0)], "▲ it: 1 bound holds, but says nothing here, the closest is 1e+16 times the left side"),
+        (
+            [(30, 10.0), (1e16, None)],
+            "▲ it: 2 bounds hold, but say nothing here, the closest is 30 times the left side",
+        ),
+        ([(1e7, 1e8)], "✓ it: 1 bound holds, the closest is 1e+07 times the left side"),  # less than the trivial one
+        (
+            [(30, 10.0), (4, 10.0), (5, None)],
+            "✓ it: 2 bounds hold, the closest is 4 times the left side; 1 vacuous, by a factor of up to 30",
+        ),
+    ],
+)
+def test_a_bound_that_says_nothing_is_no_tick(bounds: list[tuple[float, float | None]], first: str) -> None:
+    verdicts = [
+        verdict
+        for right, trivial in bounds
+        for verdict in judged(
+            [
+                Theorem(
+                    "", "T", "all", np.ones((1, 1)), derived("", np.full((1, 1), float(right))),
+                    None if trivial is None else np.array([trivial]),
+                )
+            ]
+        )
+    ]  # fmt: skip
+    assert _first_line(Answer(tuple(verdicts), ()), "it") == first

@@ -7,6 +7,7 @@ from html import escape
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -20,13 +21,15 @@ from fkl.report.compare.courses import course
 from fkl.report.compare.pivot import Pivot
 from fkl.report.compare.row_order import about_row_order
 from fkl.report.compare.steps import about_steps
-from fkl.runs.finished_runs import Collected, FinishedRun
-from fkl.runs.metrics import LARGER_IS_BETTER, MAIN, main_metric, require_metric
+from fkl.runs.finished_runs import Collected, EndedRun, FinishedRun
+from fkl.runs.metrics import LARGER_IS_BETTER, MAIN, defining_keys, main_metric, require_metric
 from fkl.screen.messages import say, showing
 from fkl.screen.pictures import Picture, Pictures
 from fkl.screen.sheet import Sheet
 from fkl.statistics.verdicts import ADJUSTED, Verdict, about_best, as_table
 
+Run = TypeVar("Run", bound=EndedRun)
+Function = tuple[tuple[str, Any], ...]
 MOST_ROWS = 30
 """Maximum number of rows of a table in a terminal."""
 
@@ -73,6 +76,8 @@ class Comparison:
 
     @cached_property
     def _ranked(self) -> tuple[pd.DataFrame, list[str]]:
+        if len(by_function(self.cells.every, self.metric)) > 1:
+            return pd.DataFrame(), [f"No ranks over columns, in which {self.metric} is not one function."]
         return pairs.average_ranks(self.pivot)
 
     @property
@@ -106,7 +111,13 @@ class Comparison:
     @property
     def verdicts(self) -> list[str]:
         """For each data set, a sentence about its best method, the methods that this beats, and the undecided ones."""
-        return [f"On {name}, {about_best(some)}." for name, some in self._compared[0].items()]
+        lines = []
+        for name, some in self._compared[0].items():
+            zero = pairs.without_ratio(self.pivot, name)
+            rest = [one for one in some if one.a not in zero and one.b not in zero]
+            left = f" without {' and '.join(zero)}, whose error is 0," if zero and rest else ""
+            lines.append(f"On {name}{left or ','} {about_best(rest or some)}.")
+        return lines
 
     @property
     def about_verdicts(self) -> str:
@@ -284,8 +295,44 @@ def compare_runs(found: Collected, metric: str | None = None, by: Sequence[str] 
         raise FklError(f"metric={metric}: no run has a value of this metric in every replicate")
     notes += _left_out([run for run in runs if not any(run is one for one in having)], metric)
     elsewhere = {run.dataset for run in runs} - {run.dataset for run in having}  # these have another main metric
-    lost = [run for run in found.lost if run.dataset not in elsewhere]
-    return Comparison(arrange([*lost, *having], by), metric, notes)
+    functions = by_function(having, metric, by)
+    function = max(functions, key=lambda one: len(functions[one]))
+    notes += _other_functions(functions, function, metric)
+    lost = by_function([run for run in found.lost if run.dataset not in elsewhere], metric, by).get(function, [])
+    return Comparison(arrange([*lost, *functions[function]], by), metric, notes)
+
+
+def by_function(runs: Iterable[Run], metric: str, by: Sequence[str] = ()) -> dict[Function, list[Run]]:
+    """Runs by the function that the metric is in them, given as its defining keys with their values.
+
+    Parameters
+    ----------
+    by : sequence of str
+        Keys that do not distinguish functions, because their values form columns.
+    """
+    found: dict[Function, list[Run]] = {}
+    for run in runs:
+        keys = defining_keys(metric, run.config)
+        found.setdefault(tuple((key, value) for key, value in keys.items() if key not in by), []).append(run)
+    return found
+
+
+def _other_functions(functions: dict[Function, list[FinishedRun]], kept: Function, metric: str) -> list[str]:
+    """A note for each other function that the metric is in some runs, with what to compare instead."""
+    every = [run for some in functions.values() for run in some]
+    shared = [name for name in MAIN if name != metric and all(name in run.summary for run in every)]
+    one = [name for name in shared if len(by_function(every, name)) == 1]
+    words = {of: " ".join(f"{key}={value}" for key, value in of) or "another loss" for of in functions}
+    notes = []
+    for function, some in functions.items():
+        if function != kept:
+            which = (
+                f"{plural(len(some), 'run')} of {' and '.join(dict.fromkeys(run.algorithm for run in some))} omitted"
+            )
+            why = f"{metric} is another function with {words[function]} than with {words[kept]}"
+            instead = f"compare these with {words[function]}" if function else "compare these alone"
+            notes.append(f"{which}: {why}; {instead}{f', or all with --metric={one[0]}' if one else ''}.")
+    return notes
 
 
 def _left_out(runs: Sequence[FinishedRun], metric: str) -> list[str]:

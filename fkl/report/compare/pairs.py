@@ -39,13 +39,24 @@ def verdicts(pivot: Pivot) -> tuple[dict[str, list[Verdict]], list[str]]:
             notes.append(f"{dataset}: not compared in pairs: {len(there)} methods, but the maximum is {MOST_METHODS}.")
             continue
         values = {method: pivot.judged[Cell(method, dataset)] for method in there}
-        try:
-            pairs = {(a, b): from_seeds(values[a], values[b], unit.kind) for a, b in combinations(there, 2)}
-        except FklError as error:
-            notes.append(f"{dataset}: not compared in pairs: {error}.")
-        else:
+        pairs, why = {}, ""
+        for a, b in combinations(there, 2):
+            try:
+                pairs[a, b] = from_seeds(values[a], values[b], unit.kind)
+            except FklError as error:
+                why = str(error)
+        if why:
+            which = f" with {' and '.join(without_ratio(pivot, dataset))}" if pairs else ""
+            notes.append(f"{dataset}: not compared in pairs{which}: {why}.")
+        if pairs:
             found[dataset] = of_data_set(pairs)
     return found, notes
+
+
+def without_ratio(pivot: Pivot, dataset: str) -> list[str]:
+    """Methods with an error that is not above 0 on this data set, which has no log ratio."""
+    judged = {cell.method: values for cell, values in pivot.judged.items() if cell.dataset == dataset}
+    return [method for method, values in judged.items() if (values <= 0).any()]
 
 
 def average_ranks(pivot: Pivot) -> tuple[pd.DataFrame, list[str]]:
