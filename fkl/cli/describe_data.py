@@ -35,16 +35,18 @@ NAMES_SHOWN = 12
 """Maximum number of sites in a legend."""
 
 
-def describe(words: tuple[str, ...]) -> None:
+def describe(words: tuple[str, ...], folders: Sequence[Path] = ()) -> None:
     """Describe the data that ``fkl run`` would use with these words, draw the partition, and print both.
 
     Parameters
     ----------
     words : tuple of str
         Words as for ``fkl run``; a first word without an equals sign is the name of a data set.
+    folders : sequence of Path
+        Folders with the user's own choices.
     """
     of_a_set = [f"dataset={words[0]}", *words[1:]] if words and "=" not in words[0] else words
-    run = load(compose(*of_a_set))
+    run = load(compose(*of_a_set, folders=folders))
     if isinstance(run.dataset, TableFile):
         _show_check(run, run.dataset)
     generator = shared_generator(run.settings.seed, Role.DATA)

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from fkl.basics.errors import plural
 from fkl.statistics.intervals import wilson
 from fkl.statistics.power import LOOKS
@@ -66,8 +68,41 @@ class Answer:
         For a study with planned pairs, the verdicts of these pairs instead.
         """
         over = [f"Over {plural(self.over[0].difference.n, 'data set')}, {self._said(self.over)}."] if self.over else []
-        each = [f"On {name}, {self._said(some)}." for name, some in self.verdicts.items()]
-        return [*over, *each] or ["No two methods have been judged yet."]
+        each = [f"On {one.dataset.name}, {said}." for one in self.judged if (said := self._said_on(one))]
+        return [*over, *each, *self.untuned, *self.limits] or ["No two methods have been judged yet."]
+
+    @property
+    def untuned(self) -> list[str]:
+        """A sentence on the methods that no search tuned, or an empty list."""
+        by_names: dict[str, list[str]] = {}
+        for one in self.judged:
+            by_names.setdefault(", ".join(self.plan.not_tuned(one.dataset)), []).append(one.dataset.name)
+        several = len(by_names) > 1
+        return [
+            f"Not tuned{(' on ' + ', '.join(datasets)) * several}: {names}."
+            for names, datasets in by_names.items()
+            if names
+        ]
+
+    @property
+    def ends(self) -> list[tuple[str, str, str, str]]:
+        """Data set, method, key and end of each range at whose end values were found."""
+        return [
+            (one.dataset.name, method.name, key, end)
+            for one in self.judged
+            for method in self.plan.all_methods
+            for key, end in one.at_the_end(method)
+        ]
+
+    @property
+    def limits(self) -> list[str]:
+        """A sentence on the methods whose values were found at an end of a range, or an empty list."""
+        by_key: dict[str, list[str]] = {}
+        for dataset, method, key, end in self.ends:
+            by_key.setdefault(f"{key} of {method} ({end} end", []).append(dataset)
+        found = [f"{words} on {', '.join(datasets)})" for words, datasets in by_key.items()]
+        wider = "with wider ranges these methods may be better than here"
+        return [f"At the limit of its range: {'; '.join(found)}; {wider}."] if found else []
 
     def brief(self, dataset: str) -> str:
         """The best method on a data set and those not distinguished from it; empty if nothing is judged yet."""
@@ -76,6 +111,16 @@ class Answer:
             return self._said(verdicts).partition("; ")[0]
         decided = sum(one.outcome != CANNOT_TELL for one in verdicts)
         return f"{decided} of {plural(len(verdicts), 'pair')} decided" if verdicts else ""
+
+    def _said_on(self, judged: Judged) -> str:
+        """The best method on a data set, or the only one that ended in all seeds; empty if nothing is judged yet."""
+        there = [name for name, notes in judged.notes.items() if None not in notes and len(notes)]
+        ended = [name for name in there if np.isfinite(judged.errors(name)).all()]
+        if len(ended) > 1 or len(there) < len(judged.notes):
+            return self._said(self.verdicts.get(judged.dataset.name, []))
+        lost = [f"{name} in {sum(judged.failures(name).values())}" for name in there if name not in ended]
+        others = f"failed: {', '.join(lost)} of {plural(judged.seeds, 'seed')}"
+        return f"only {ended[0]} ended in all seeds; {others}" if ended else f"no method ended in all seeds; {others}"
 
     def _said(self, verdicts: Sequence[Verdict]) -> str:
         if self.plan.planned:
@@ -98,9 +143,6 @@ class Answer:
         said += [f"Deviation from the registered plan: {one}." for one in deviations(self.plan)]
         for one in self.judged:
             said += [f"{one.dataset.name}: {why}." for why in one.refused]
-            for method in self.plan.all_methods:
-                ends = one.at_the_end(method)
-                said += [f"{method.name} on {one.dataset.name}: {end} of its range, widened twice." for end in ends]
         return [*said, *self.failures]
 
     @property
@@ -150,7 +192,7 @@ def factors_of(answer: Answer) -> str:
         if factors := [one.difference.factor for one in verdicts if one.difference.blocks]:
             ends = dict.fromkeys(f"{end:.1f}" for end in (min(factors), max(factors)))
             said.append(f"{' to '.join(ends)} ({name})")
-    return f"{', '.join(said)} times that over independent rows" if said else ""
+    return f"{', '.join(said)} times as large as if rows were independent" if said else ""
 
 
 def lines(answer: Answer) -> list[str]:

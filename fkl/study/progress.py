@@ -17,6 +17,7 @@ from fkl.study.search import quiet
 EFFECTS = (0.02, 0.05, 0.10)
 MOST_LINES, MOST_REASONS = 8, 3
 """Maximum numbers of data sets and of failures in a status."""
+NO_RANGES = "none, so it is not tuned; tune.space, or tune.yaml in its config_dir, gives ranges"
 MANY = 1000
 """Larger numbers of seeds are only shown as more than this."""
 
@@ -52,28 +53,38 @@ def dry_run(plan: Plan) -> list[str]:
     searches, runs = (sum(jobs) for jobs in zip(*left.values(), strict=True))
     done = f", {pairs * seeds - searches} of them done" * (searches < pairs * seeds)
     judged = f", {pairs * plan.seeds - runs} of them done" * (runs < pairs * plan.seeds)
+    trials = {one: plan.trials_of(*one) for one in left}
+    unlike = "" if min(trials.values()) > 1 else " (1 of methods without ranges)"
     lines = [
-        f"{plan.file.name}: {pairs * (seeds * plan.trials_each + plan.seeds):,} runs",
-        f"  searches  {pairs * seeds}, each of {plan.trials_each} trials{done}: {methods} methods on"
+        f"{plan.file.name}: {seeds * sum(trials.values()) + pairs * plan.seeds:,} runs",
+        f"  searches  {pairs * seeds}, each of {plan.trials_each} trials{unlike}{done}: {plural(methods, 'method')} on"
         f" {plural(len(plan.datasets), 'data set')}, " + ("one each" if plan.once else f"anew in {seeds} seeds"),
         f"  judged    {pairs * plan.seeds} runs{judged}: {plan.seeds} seeds each",
     ]
     if not searches + runs:
         return [*lines, "  left      nothing: all runs have ended"]
     told = {one: _forecast(plan, *one) for one, jobs in left.items() if any(jobs)}
-    total = sum(one.seconds * (left[of][0] * plan.trials_each + left[of][1]) for of, one in told.items())
+    total = sum(one.seconds * (left[of][0] * trials[of] + left[of][1]) for of, one in told.items())
     lines += [
         f"  time      about {seconds(total)} one after another{' for the rest' * (len(told) < pairs or bool(done))},"
         f" and {MOST_WAVES} times that if ranges are too narrow",
         f"  disk      about {bytes_of(sum(one.disk * left[of][1] for of, one in told.items()))}",
     ]
+    for (dataset, method), one in told.items():
+        lines += [
+            f"  budget    {method.name} on {dataset.name} sends about {name}={one.columns[name]:.3g} with the middle of"
+            f" its ranges, over the budget of {most:.4g}"
+            for name, most in plan.budget.items()
+            if one.columns.get(name, 0) > most
+        ]
     by_words: dict[str, list[str]] = {}
     for dataset in plan.datasets:
         by_words.setdefault(_rows(plan, dataset), []).append(dataset.name)
     lines += [f"  rows      {', '.join(names)}: {words}" for words, names in by_words.items()]
     for method in plan.methods:
         spaces = plan.spaces(plan.datasets[0], method)
-        lines.append(f"  ranges    {method.name}: {', '.join(f'{key} {one}' for key, one in spaces.items()) or 'none'}")
+        ranges = ", ".join(f"{key} {one}" for key, one in spaces.items())
+        lines.append(f"  ranges    {method.name}: {ranges or NO_RANGES}")
     return lines
 
 

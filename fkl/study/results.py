@@ -86,8 +86,7 @@ class Judged:
     @property
     def ends(self) -> dict[str, str]:
         """Methods with a key whose value is at the end of its range, and that key."""
-        found = {method.name: self.at_the_end(method) for method in self.plan.all_methods}
-        return {name: words[0].partition(" ")[0] for name, words in found.items() if words}
+        return {method.name: key for method in self.plan.all_methods for key, _ in self.at_the_end(method)[:1]}
 
     @property
     def methods(self) -> list[str]:
@@ -120,12 +119,9 @@ class Judged:
         ]
         return float(np.mean(values)) if values else np.nan
 
-    def at_the_end(self, method: Part) -> list[str]:
-        """Keys whose values are still at the end of their range after it was widened twice."""
-        last = MOST_WAVES - 1
-        if last_wave(self.plan, self.dataset, method) < last:
-            return []
-        return [f"{key} at its {end} end" for key, end in ends_of(self.plan, self.dataset, method, last)]
+    def at_the_end(self, method: Part) -> list[tuple[str, str]]:
+        """Keys whose values are still at an end of their range, "low" or "high", after it was widened if possible."""
+        return ends_of(self.plan, self.dataset, method, last_wave(self.plan, self.dataset, method))
 
     @cached_property
     def pairs(self) -> dict[tuple[str, str], Difference]:
@@ -227,9 +223,10 @@ def judged_on(plan: Plan, dataset: Part) -> Judged | None:
     notes: dict[str, list[dict[str, Any] | None]] = {method.name: [] for method in plan.all_methods}
     for job in judged_jobs(plan, dataset):
         notes[job.method.name].append(job.note)
-    metrics = [note["metric"] for some in notes.values() for note in some if note and "metric" in note]
-    if not metrics:
+    ended = [note for some in notes.values() for note in some if note]
+    if not ended:
         return None
+    metrics = [note["metric"] for note in ended if "metric" in note] or ["error"]
     metric = max(dict.fromkeys(metrics), key=metrics.count)
     return Judged(plan, dataset, metric, notes, portions_of(plan, dataset)).so_far()
 

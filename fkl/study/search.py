@@ -64,7 +64,7 @@ def search(plan: Plan, words: tuple[str, ...], spaces: Mapping[str, Range], seed
     )
     distributions = {key: one.distribution for key, one in spaces.items()}
     told = []
-    for _ in range(plan.trials_each if spaces else 1):
+    for _ in range(plan.trials_each if spaces else 1):  # one trial of a method that is not tuned
         trial = study.ask(distributions)
         values = {key: spaces[key].rounded(value) for key, value in trial.params.items()}
         start = time.monotonic()

@@ -16,7 +16,7 @@ from fkl.screen.units import bytes_of, number, seconds, with_spread
 from fkl.statistics.intervals import half_width
 from fkl.statistics.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict, percent
 from fkl.study.answer import Answer
-from fkl.study.jobs import Job, last_wave, slug
+from fkl.study.jobs import Job, last_wave, searched_space, slug
 from fkl.study.plan import Plan
 from fkl.study.registered import stamp
 from fkl.study.results import Judged
@@ -56,6 +56,7 @@ def errors(judged: Sequence[Judged]) -> pd.DataFrame:
             rows.append({
                 "data set": one.dataset.name,
                 "method": method,
+                "tuned": method not in one.plan.not_tuned(one.dataset),
                 "error": mean,
                 "sd": float(values.std(ddof=1)) if whole and len(values) > 1 else np.nan,
                 "half": half_width(values),
@@ -106,7 +107,7 @@ def results(frame: pd.DataFrame, stamp: str = "") -> Sheet:
                 text, half = (f"{text} ± {half}", "") if text.startswith("(") else (text, half)
                 error = Cell(text, BEST * bool(row["error"] == least), small=half)
             cells = {
-                "method": Cell(row["method"]),
+                "method": Cell(row["method"] + ", not tuned" * (not row["tuned"])),
                 "error": error,
                 "in units": Cell(_known(row["rmse_in_units"], number)),
                 "sent": Cell(_known(row["uplink_bytes"], bytes_of)),
@@ -131,14 +132,15 @@ def searched(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
     for one in judged:
         for method in plan.all_methods:
             found = [note["values"] for note in one.notes[method.name] if note is not None and note["values"]]
-            spaces = Job(plan, one.dataset, method, 0, last_wave(plan, one.dataset, method)).spaces
-            ends = one.at_the_end(method)
+            spaces = searched_space(plan, one.dataset, method)
             for key, space in spaces.items():
                 values = [some[key] for some in found]
                 chosen = ", ".join(sorted({str(value) for value in values}))
                 if values and all(isinstance(value, int | float) for value in values):
                     chosen = f"{np.median(values):.3g} [{min(values):.3g}, {max(values):.3g}]"
-                chosen += " at the end" * any(words.startswith(f"{key} ") for words in ends)
+                for end in ("low", "high"):
+                    if number := sum(space.end_of(value) == end for value in values):
+                        chosen += f", {number} of {len(values)} at the {end} end"
                 about = {"data set": one.dataset.name, "method": method.name}
                 rows.append({**about, "key": key, "range": str(space), "found": chosen})
     return pd.DataFrame(rows)
@@ -167,7 +169,7 @@ def setup(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
                 "K": str(told["clients"]),
                 "T": str(told["rounds"]),
                 "rows": f"{len(read_arrays(folder / LOSSES)['row'])}" if (folder / LOSSES).exists() else "",
-                "trials": str(plan.trials_each),
+                "trials": str(plan.trials_each) if plan.spaces(one.dataset, method) else "not tuned",
                 "seeds": str(len(seeds)),
             })  # fmt: skip
         alike = len(same) > 1 and all(row | {"method": ""} == same[0] | {"method": ""} for row in same)

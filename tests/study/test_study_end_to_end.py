@@ -28,7 +28,7 @@ from fkl.study.plan import Plan
 from fkl.study.play import play
 from fkl.study.progress import check
 from fkl.study.registered import deviations, register, require_unchanged
-from fkl.study.tables import errors, results, setup
+from fkl.study.tables import errors, results, searched, setup
 
 SMALL = """
 question: Which one?
@@ -49,6 +49,7 @@ def planned(folder: Path, text: str = SMALL, *changes: tuple[str, str]) -> Plan:
     for old, new in changes:
         assert old in text
         text = text.replace(old, new, 1)
+    folder.mkdir(exist_ok=True)
     (folder / "study.yaml").write_text(text)
     return Plan.read(folder / "study.yaml")
 
@@ -188,7 +189,7 @@ def test_what_sends_more_than_the_budget_has_failed(tmp_path: Path) -> None:
     plan = planned(tmp_path, SMALL + "budget: {uplink_bytes: 10_000}\n", rf_gp)
     play(plan)
     reasons = {job.note["reason"] for job in judged(plan) if job.note and job.note["reason"]}
-    assert reasons == {"all trials of its search failed"}
+    assert reasons and all("failed: uplink_bytes " in reason and "budget of 1e+04" in reason for reason in reasons)
     notes = [Job(plan, plan.datasets[0], plan.methods[1], 0, 0).note or {}]
     assert any("over the budget of 1e+04" in trial["reason"] for note in notes for trial in note["trials"])
 
@@ -355,3 +356,68 @@ def test_status_fits_a_screen_and_a_dry_run_counts_what_is_done(
     study(copied.file, dry_run=True)
     said = capsys.readouterr().out
     assert "searches  6, each of 2 trials, 6 of them done" in said and "judged    6 runs, 5 of them done" in said
+
+
+SHORT = ("set: [", "set: [partition=iid, partition.clients=5, partition.rounds=20, ")
+
+
+@pytest.mark.parametrize("others", [["vm_kofl", "rf_gp"], ["rf_gp"]], ids=["one ends", "none ends"])
+def test_a_study_in_which_fewer_than_two_methods_end_has_an_answer_and_a_page(
+    tmp_path: Path, others: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """4000 bytes are enough for POF-MKL alone; the dry run says so before the first run."""
+    methods = ["pof_mkl", *others] if len(others) > 1 else ["vm_kofl", *others]
+    text = re.sub("methods: .*", f"methods: [{', '.join(methods)}]", SMALL)
+    plan = planned(tmp_path, text + "budget: {uplink_bytes: 4000}\n", SHORT)
+    study(plan.file, dry_run=True)
+    said = capsys.readouterr().out
+    assert "RF-GP on diabetes sends" in said and "over the budget of 4000" in said and "POF-MKL on diabetes" not in said
+    study(plan.file)
+    said = capsys.readouterr().out
+    answer = Answer.of(plan)
+    assert answer.finished and answer.sentences[0] in " ".join(said.split())
+    expected = "only POF-MKL ended in all seeds" if len(others) > 1 else "no method ended in all seeds"
+    assert expected in answer.sentences[0] and "best" not in answer.sentences[0]
+    assert expected in plan.file.with_suffix(".html").read_text(encoding="utf-8")
+    assert "practically equal" not in methods_paragraph(answer)
+
+
+def test_a_value_at_the_end_of_a_linear_range_is_widened_and_said(tmp_path: Path, found: Callable) -> None:
+    """RF-GP forgets nothing with 1, the key's own limit; below it the range can grow, and its method is never worse."""
+    plan = planned(tmp_path, SMALL, ("{algo: pooled_raker, name: Raker_p}", "rf_gp"))
+    dataset, method = plan.datasets[0], plan.methods[1]
+    found(lambda space: space.low if not space.log else space.middle)
+    play(plan)
+    assert str(jobs.searched_space(plan, dataset, method)["algo.forget"]) == "0.8..1"
+    answer = Answer.of(plan)
+    said = " ".join(answer.sentences)
+    assert "At the limit of its range: algo.forget of RF-GP (low end on diabetes)" in said
+    paragraph = methods_paragraph(answer)
+    assert "it was widened and searched again: algo.forget of RF-GP." in paragraph
+    assert "algo.eta (OFMKL-Avg); algo.forget (RF-GP)" in paragraph
+    [verdict] = answer.verdicts["diabetes"]
+    assert verdict.at_end == {"RF-GP": "algo.forget"} and "3 of 3 at the low end" in str(searched(plan, answer.judged))
+    # The highest value is the key's own limit
+    plan = planned(tmp_path / "high", SMALL, ("{algo: pooled_raker, name: Raker_p}", "rf_gp"))
+    found(lambda space: space.high if not space.log else space.middle)
+    for job in (Job(plan, plan.datasets[0], plan.methods[1], seed, 0) for seed in range(3)):
+        job.do()
+    assert jobs.ends_of(plan, plan.datasets[0], plan.methods[1], 0) == []
+
+
+def test_a_method_without_ranges_is_called_not_tuned(tmp_path: Path, found: Callable) -> None:
+    """In answer, table, setup and paragraph; a paragraph on tuned methods does not name it."""
+    found(lambda space: space.middle)
+    plan = planned(
+        tmp_path,
+        SMALL,
+        ("{algo: pooled_raker, name: Raker_p}", "{algo: vm_kofl, eta: 1, step_factor: 0.1, name: Mine}"),
+    )
+    play(plan)
+    answer = Answer.of(plan)
+    assert "Not tuned: Mine." in answer.sentences
+    assert [row[0].text for row in results(errors(answer.judged)).rows] == ["OFMKL-Avg", "Mine, not tuned"]
+    assert [*setup(plan, answer.judged)["trials"]] == ["2", "not tuned"]
+    said = methods_paragraph(answer)
+    assert "Every method except Mine had" in said and "algo.eta (OFMKL-Avg)" in said and "Mine: not tuned." in said
+    assert "widened" not in said and "near a limit" not in said and "failed run" not in said
