@@ -72,7 +72,7 @@ class Comparison:
 
     @cached_property
     def _ranked(self) -> tuple[pd.DataFrame, list[str]]:
-        return pairs.average_ranks(self.pivot)
+        return pairs.average_ranks(self.pivot, self.cells.sources)
 
     @property
     def tests(self) -> pd.DataFrame:
@@ -157,7 +157,7 @@ class Comparison:
             say("", *self.verdicts, f"({self.about_verdicts}.)")
         if len(self.ranks):
             best = [f"{method} {rank:.2f}" for method, rank in self.ranks.mean().head(MOST_ROWS).items()]
-            say("", f"Average ranks over {len(self.ranks)} data sets: {', '.join(best)}")
+            say("", f"Average ranks over {plural(len(self.ranks), 'data set')}: {', '.join(best)}")
         say("", *self.remarks)
 
     def write(self, folder: str | Path, dark: bool = False, style: str = "screen") -> list[Path]:
