@@ -1,14 +1,24 @@
 """Answer of a study: a sentence for each data set and one over all of them, and the notes that a reader needs."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from fkl.basics.errors import plural
+from fkl.screen.units import bytes_of
 from fkl.statistics.intervals import wilson
 from fkl.statistics.power import LOOKS
-from fkl.statistics.verdicts import ADJUSTED, CANNOT_TELL, LEAST_DATA_SETS, Verdict, about_best, over_data_sets
+from fkl.statistics.verdicts import (
+    ADJUSTED,
+    CANNOT_TELL,
+    LEAST_DATA_SETS,
+    Verdict,
+    about_best,
+    about_power,
+    over_data_sets,
+)
 from fkl.study.jobs import judged_jobs
 from fkl.study.plan import Plan
 from fkl.study.registered import deviations
@@ -16,6 +26,8 @@ from fkl.study.results import Judged, judged
 
 MOST_PAIRS = 20
 """Maximum number of pairs in a terminal."""
+BYTES = re.compile(r"\b(bytes?|[kMG]B|(up|down)links?|sen[dt]s?|traffic|communicat\w*|bandwidth|budgets?|scalars?)\b")
+"""Words of a question about bytes."""
 CLAIMS = {
     "rows": "other rows of this source",
     "seeds": "these rows, with other seeds",
@@ -68,7 +80,8 @@ class Answer:
         For a study with planned pairs, the verdicts of these pairs instead.
         """
         over = [f"Over {plural(self.over[0].difference.n, 'data set')}, {self._said(self.over)}."] if self.over else []
-        each = [f"On {one.dataset.name}, {said}." for one in self.judged if (said := self._said_on(one))]
+        over = over or self._counted
+        each = [line for one in self.judged if (said := self._said_on(one)) for line in self._on(one, said)]
         return [*over, *each, *self.untuned, *self.limits] or ["No two methods have been judged yet."]
 
     @property
@@ -104,6 +117,52 @@ class Answer:
         wider = "with wider ranges these methods may be better than here"
         return [f"At the limit of its range: {'; '.join(found)}; {wider}."] if found else []
 
+    @property
+    def _counted(self) -> list[str]:
+        """How many data sets each method leads, if there are too few for a test; empty for one data set."""
+        ended = [one for one in self.judged if one.dataset.name in self.verdicts]
+        sources = len({one.dataset.source for one in ended})
+        leading: dict[str, int] = {}
+        for one in ended:
+            levels = {name: one.level(name) for name in one.methods if name in self._names}
+            if known := {name: value for name, value in levels.items() if np.isfinite(value)}:
+                best = min(known, key=known.__getitem__)
+                leading[best] = leading.get(best, 0) + 1
+        if sources < 2 or sum(leading.values()) < 2 or len(self._names) < 2:
+            return []
+        few = "no test over them was possible" if sources >= LEAST_DATA_SETS else f"a test needs {LEAST_DATA_SETS}"
+        said = ", ".join(f"{name} on {number}" for name, number in sorted(leading.items(), key=lambda item: -item[1]))
+        again = f" ({len(ended)} settings)" * (len(ended) > sources)
+        return [f"Over {plural(sources, 'data set')}{again}, smallest errors of the methods: {said}; {few}."]
+
+    @property
+    def _names(self) -> list[str]:
+        return [method.name for method in self.plan.methods]
+
+    def _on(self, judged: Judged, said: str) -> list[str]:
+        """Sentences on a data set: its rows, its best method, the bold row, and methods that have not learned yet."""
+        rows, of_all = judged.rows_read
+        counted = f" ({rows:,} of {of_all:,} rows judged in a seed)" if rows and of_all else ""
+        levels = {name: value for name in judged.notes if np.isfinite(value := judged.level(name))}
+        bold = min(levels, key=levels.__getitem__, default="")
+        if bold and not said.startswith((f"{bold} leads", f"{bold} is ", f"only {bold} ")):
+            said += f"; the smallest error is that of {bold}"
+        if above := [name for name in levels if judged.below_baseline(name) <= 0]:
+            said += f"; not learned yet, with errors above that of the mean target: {', '.join(above)}"
+        lines = [f"On {judged.dataset.name}{counted}, {said}."]
+        if self.about_bytes:
+            most, verdicts = judged.at_equal_bytes()
+            if verdicts:
+                words = about_best(verdicts)
+                lines.append(f"At equal bytes on {judged.dataset.name}, {bytes_of(most)} sent by all clients, {words}.")
+        return lines
+
+    @property
+    def about_bytes(self) -> bool:
+        """Whether the question is about bytes: it names them, or the budget limits them."""
+        limited = any(name.endswith(("_bytes", "_scalars")) for name in self.plan.budget)
+        return limited or BYTES.search(self.plan.question) is not None
+
     def brief(self, dataset: str) -> str:
         """The best method on a data set and those not distinguished from it; empty if nothing is judged yet."""
         verdicts = self.verdicts.get(dataset, [])
@@ -125,12 +184,15 @@ class Answer:
     def _said(self, verdicts: Sequence[Verdict]) -> str:
         if self.plan.planned:
             return "; ".join(one.brief for one in verdicts)
-        return about_best(verdicts, [method.name for method in self.plan.methods])
+        return about_best(verdicts, self._names)
 
     @property
     def details(self) -> list[tuple[str, list[str]]]:
         """The verdict of every pair in words, by data set."""
-        return [(name, [f"{one.words}." for one in some]) for name, some in self.verdicts.items()]
+        return [
+            (name, [*(f"{one.words}." for one in some), *filter(None, [about_power(some)])])
+            for name, some in self.verdicts.items()
+        ]
 
     @property
     def notes(self) -> list[str]:

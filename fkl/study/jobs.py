@@ -272,6 +272,15 @@ def are_drawn(plan: Plan, dataset: Part) -> bool:
 
 
 @cache
+def rows_of_all(plan: Plan, dataset: Part) -> int:
+    """Number of rows of a data set; 0 if each seed draws its own."""
+    if are_drawn(plan, dataset):
+        return 0
+    with quiet():
+        return len(whole_table(plan.run(words_to_try(plan, dataset)), np.random.default_rng(0)).y)
+
+
+@cache
 def portions_of(plan: Plan, dataset: Part) -> int:
     """Number of disjoint portions of a data set, one for each seed; 0 if seeds share rows.
 

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from fkl.basics.files import read_arrays
+from fkl.data.baselines import CONSTANTS
 from fkl.runs.finished_runs import read_run
 from fkl.runs.folder import provenance
 from fkl.runs.tables import LOSSES
@@ -19,24 +20,14 @@ from fkl.study.answer import Answer
 from fkl.study.jobs import Job, last_wave, searched_space, slug
 from fkl.study.plan import Plan
 from fkl.study.registered import stamp
-from fkl.study.results import Judged
+from fkl.study.results import BASELINES, SENT, Judged
 
 MARKS = {EQUAL: " =", BEYOND: " ††", BETTER: " †", CANNOT_TELL: ""}
 """Marks of verdicts in the triangle of tests."""
 ABOUT_MARKS = "†† differs by more than the margin, † differs, = practically equal, no mark: cannot tell"
 LINES = (240.0, 345.0)
 """Line widths in points: a column of a two-column paper, and LaTeX's article."""
-SENT = ("uplink_bytes", "link_bytes")
-"""Columns of bytes sent: to a server, or from agent to agent and from party to party."""
 RECEIVED = ("downlink_bytes",)
-BASELINES = (
-    "mse_running_mean",
-    "error_majority",
-    "pinball_running_quantile",
-    "test_mse_training_mean",
-    "test_error_majority",
-)
-"""Columns of the baselines that are called "the mean"."""
 
 
 def errors(judged: Sequence[Judged]) -> pd.DataFrame:
@@ -52,35 +43,36 @@ def errors(judged: Sequence[Judged]) -> pd.DataFrame:
                 continue
             values = one.errors(method)
             whole = bool(np.isfinite(values).all())  # a mean over the finished runs would be too small
-            mean = float(values.mean()) if whole else np.nan
+            baseline, of_baseline = one.first_of(method, BASELINES)
             rows.append({
                 "data set": one.dataset.name,
                 "method": method,
                 "tuned": method not in one.plan.not_tuned(one.dataset),
-                "error": mean,
+                "error": one.level(method),
+                "averaged": one.averaged,
                 "sd": float(values.std(ddof=1)) if whole and len(values) > 1 else np.nan,
                 "half": half_width(values),
                 "failed": int(np.isinf(values).sum()),
                 "of": len(ended),
                 "r2": one.mean(method, "r2"),
                 "rmse_in_units": one.mean(method, "rmse_in_units"),
-                "uplink_bytes": _first(one, method, SENT),
-                "downlink_bytes": _first(one, method, RECEIVED),
+                "uplink_bytes": one.first_of(method, SENT)[1],
+                "downlink_bytes": one.first_of(method, RECEIVED)[1],
                 "seconds": one.mean(method, "runtime_s"),
-                "mean_error": (baseline := _first(one, method, BASELINES)),
-                "below_mean_percent": 100 * (1 - mean / baseline) if baseline else np.nan,
+                "baseline": baseline,
+                "mean_error": of_baseline,
+                "below_mean_percent": 100 * one.below_baseline(method),
             })  # fmt: skip
     return pd.DataFrame(rows)
 
 
-def _first(judged: Judged, method: str, columns: Sequence[str]) -> float:
-    values = [judged.mean(method, column) for column in columns]
-    return next((value for value in values if not np.isnan(value)), np.nan)
-
-
 def results(frame: pd.DataFrame, stamp: str = "") -> Sheet:
     """The table of errors, with half of their intervals, and of costs; each data set is a subheading."""
-    caption = "Error with half of its 95 % interval over seeds (Student's t); sent: by all clients"
+    how = " or ".join(frame["averaged"].unique())
+    caption = f"Error: {how}, with half of its 95 % interval over seeds (Student's t); sent: by all clients"
+    words = {name: said for constants in CONSTANTS.values() for name, said in constants.items()}
+    if of := [words[name] for name in frame["baseline"].unique() if name]:
+        caption += f"; below baseline: by how much the error is below that of predicting {' or '.join(of)}"
     columns = {
         "method": Column("method"),
         "error": Column("error", True),

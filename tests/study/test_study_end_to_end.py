@@ -421,3 +421,53 @@ def test_a_method_without_ranges_is_called_not_tuned(tmp_path: Path, found: Call
     said = methods_paragraph(answer)
     assert "Every method except Mine had" in said and "algo.eta (OFMKL-Avg)" in said and "Mine: not tuned." in said
     assert "widened" not in said and "near a limit" not in said and "failed run" not in said
+
+
+def noted(plan: Plan, errors_of: dict[str, list[float]], **summary: float) -> None:
+    """Notes of judged runs with these errors, instead of the runs' own."""
+    for job in judged(plan):
+        note = json.loads(job.file.read_text())
+        error = errors_of[job.method.name][job.seed]
+        columns = note["summary"] | {note["metric"]: error} | summary
+        job.file.write_text(json.dumps(note | {"error": error, "summary": columns}))
+
+
+def test_headline_bold_row_and_differences_use_one_mean(copied: Plan) -> None:
+    """The arithmetic mean of A is larger, its geometric mean smaller: over seeds, log ratios decide all three."""
+    plan = planned(copied.file.parent, SMALL + "claim: seeds\n")
+    noted(plan, {"OFMKL-Avg": [0.1, 0.1, 1.0], "Raker_p": [0.25, 0.25, 0.27]}, mse_running_mean=0.3)
+    answer = Answer.of(plan)
+    frame = errors(answer.judged).set_index("method")
+    [verdict] = answer.verdicts["diabetes"]
+    assert np.log(frame["error"]["OFMKL-Avg"] / frame["error"]["Raker_p"]) == pytest.approx(verdict.difference.m)
+    bold = [row[0].text for row in results(errors(answer.judged)).rows if row[1].weight]
+    assert bold == ["OFMKL-Avg"] and "geometric mean" in results(errors(answer.judged)).caption
+    assert re.match(r"On diabetes \(\d+ of 442 rows judged in a seed\), OFMKL-Avg leads", answer.sentences[0])
+    assert "not learned yet, with errors above that of the mean target: OFMKL-Avg" in answer.sentences[0]
+    assert "Raker_p" not in answer.sentences[0].partition("not learned yet")[2]
+
+
+def test_the_answer_counts_data_sets_and_compares_at_equal_bytes(tmp_path: Path, found: Callable) -> None:
+    found(lambda space: space.middle)
+    text = re.sub("methods: .*", "methods: [pof_mkl, ofmkl_avg]", SMALL).replace(
+        "Which one?", "Which needs fewer bytes?"
+    )
+    plan = planned(tmp_path, text, SHORT, ("[diabetes]", "[diabetes, concrete]"))
+    play(plan)
+    answer = Answer.of(plan)
+    said = answer.sentences
+    assert said[0].startswith("Over 2 data sets, smallest errors of the methods: ") and said[0].endswith(
+        "a test needs 5."
+    )
+    assert [words.split(", ")[0] for words in said if "bytes" in words] == [
+        "At equal bytes on diabetes", "At equal bytes on concrete",
+    ]  # fmt: skip
+    least = min(errors(answer.judged)["uplink_bytes"])
+    assert f"{least / 1e3:.3g}" in said[2]
+    # A question about errors has no such sentence, and five values of a key are one data set
+    data = ", ".join(f"{{dataset: diabetes, partition.clients: {clients}}}" for clients in (4, 5))
+    plan = planned(
+        tmp_path, SMALL, ("set: [", "set: [partition=iid, partition.rounds=20, "), ("[diabetes]", f"[{data}]")
+    )
+    play(plan)
+    assert not any("equal bytes" in words or words.startswith("Over") for words in Answer.of(plan).sentences)
