@@ -154,7 +154,7 @@ class Verdict:
             return f"{self.better} is better than {self.worse} by {self.interval}{beyond}, p {_p(self.p)}"
         if np.isnan(self.p):
             same = "the same errors" if of.m == 0 else f"the same difference, {percent(of.m)} %,"
-            return f"{both}: cannot tell, {same} in every {of.unit}: nothing was random"
+            return f"{both}: cannot tell, {same} in every {of.unit}: what differs between them changed nothing"
         interval = _percents(of, 1 - self.level)
         if self.why_not:
             return f"{both}: {self.why_not}; {interval}, p {_p(self.p)}"
@@ -284,7 +284,7 @@ def about_best(verdicts: Sequence[Verdict], methods: Collection[str] = ()) -> st
         for alike in (True, False)
     )
     of = plural(len(compared), "method") if worse or len(compared) < len(methods) else ""
-    first = f"leads {of}".rstrip() if unclear else f"is the best of {of}" if of else "is best"
+    first = (f"leads among {of}" if of else "leads") if unclear else f"is the best of {of}" if of else "is best"
     said = [
         f"{best} {first}"
         + (f", practically equal to {_listed(equal)}" if equal else "")

@@ -3,10 +3,12 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 import numpy as np
 
 from fkl.basics.errors import plural
+from fkl.engines.apart import why_not
 from fkl.screen.units import bytes_of
 from fkl.statistics.intervals import wilson
 from fkl.statistics.power import LOOKS
@@ -20,7 +22,7 @@ from fkl.statistics.verdicts import (
     over_data_sets,
 )
 from fkl.study.jobs import judged_jobs
-from fkl.study.plan import Plan
+from fkl.study.plan import Plan, class_of
 from fkl.study.registered import deviations
 from fkl.study.results import Judged, judged
 
@@ -82,7 +84,7 @@ class Answer:
         over = [f"Over {plural(self.over[0].difference.n, 'data set')}, {self._said(self.over)}."] if self.over else []
         over = over or self._counted
         each = [line for one in self.judged if (said := self._said_on(one)) for line in self._on(one, said)]
-        return [*over, *each, *self.untuned, *self.limits] or ["No two methods have been judged yet."]
+        return [*over, *each, *self.untuned, *self.unlike, *self.limits] or ["No two methods have been judged yet."]
 
     @property
     def untuned(self) -> list[str]:
@@ -96,6 +98,21 @@ class Answer:
             for names, datasets in by_names.items()
             if names
         ]
+
+    @property
+    def unlike(self) -> list[str]:
+        """A sentence for each method whose pooled learner is smaller, because a key of it counts for each client."""
+        said = []
+        for method in self.plan.methods:
+            kind = class_of(method, self.plan.folders)
+            keys = [f"algo.{name}" for name in getattr(kind, "per_client", ())]
+            pooled = [part.name for part in self.plan.besides(method) if "learners=pooled" in part.words]
+            if keys and pooled:
+                said.append(
+                    f"{pooled[0]} is one client, and {' and '.join(keys)} counts for each client: the federation of"
+                    f" {method.name} has as many times more as it has clients."
+                )
+        return said
 
     @property
     def ends(self) -> list[tuple[str, str, str, str]]:
@@ -203,6 +220,9 @@ class Answer:
         if self.plan.once:
             said.append("One search for all seeds: verdicts are about the values that it found, not about methods.")
         said += [f"Deviation from the registered plan: {one}." for one in deviations(self.plan)]
+        for method, learners in product(self.plan.methods, self.plan.beside):
+            if learners != "mean" and (why := why_not(learners, class_of(method, self.plan.folders))):
+                said.append(f"{method.name} ({learners}) is left out: {why}.")
         for one in self.judged:
             said += [f"{one.dataset.name}: {why}." for why in one.refused]
         return [*said, *self.failures]

@@ -1,5 +1,9 @@
 """Progress and forecast of a study: `fkl study --status` and `--dry-run`."""
 
+from contextlib import suppress
+from dataclasses import replace
+from time import perf_counter
+
 import numpy as np
 
 from fkl.basics.errors import FklError, plural, require
@@ -12,12 +16,15 @@ from fkl.study.answer import Answer
 from fkl.study.jobs import MOST_WAVES, Job, are_drawn, draws_blocks, portions_of
 from fkl.study.plan import Part, Plan
 from fkl.study.results import stages
-from fkl.study.search import quiet
+from fkl.study.search import error_of_trial, limited_to, quiet
 
 EFFECTS = (0.02, 0.05, 0.10)
 MOST_LINES, MOST_REASONS = 8, 3
 """Maximum numbers of data sets and of failures in a status."""
+HALF = "a run of a study has half of the rows or fewer, because the others are for tuning"
 NO_RANGES = "none, so it is not tuned; tune.space, or tune.yaml in its config_dir, gives ranges"
+SHORT_S = 5.0
+"""A run whose rounds take at most this many seconds is done once for the forecast."""
 MANY = 1000
 """Larger numbers of seeds are only shown as more than this."""
 
@@ -42,7 +49,8 @@ def check(plan: Plan) -> None:
                     for name in plan.budget:
                         require(name in columns, "budget", name, f"a column of its summary.csv: {', '.join(columns)}")
                 except FklError as error:
-                    raise FklError(f"{method.name} on {dataset.name}: {error}", help=error.help) from None
+                    more = [HALF] * (" rows" in str(error) and not are_drawn(plan, dataset))
+                    raise FklError(f"{method.name} on {dataset.name}: {error}", help=[*error.help, *more]) from None
 
 
 def dry_run(plan: Plan) -> list[str]:
@@ -101,8 +109,16 @@ def _left(plan: Plan, dataset: Part) -> dict[Part, tuple[int, int]]:
 
 
 def _forecast(plan: Plan, dataset: Part, method: Part) -> Forecast:
+    """Forecast of a run; a short one is done, because most of its time is spent before and after its rounds."""
+    words = (*Job(plan, dataset, method, 0).words, *plan.middles(dataset, method))
     with quiet():
-        return forecast(plan.run((*Job(plan, dataset, method, 0).words, *plan.middles(dataset, method))))
+        found = forecast(plan.run(words))
+        if found.seconds > SHORT_S:
+            return found
+        begun = perf_counter()
+        with suppress(FklError), limited_to(plan.limit_s):
+            error_of_trial(plan, words)
+    return replace(found, seconds=max(found.seconds, perf_counter() - begun))
 
 
 def _rows(plan: Plan, dataset: Part) -> str:

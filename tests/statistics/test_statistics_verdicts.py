@@ -173,11 +173,11 @@ def test_no_method_is_called_best_that_is_not_distinguished() -> None:
     pairs = {("A", "B"): difference(-0.004, 0.01), ("A", "C"): difference(-0.01, 0.04), ("B", "C"): difference(0, 0.04)}
     verdicts = of_data_set(pairs)
     assert about_best(verdicts) == "A leads, practically equal to B, but cannot be distinguished from C"
-    assert about_best(verdicts, "ABCD").startswith("A leads 3 methods, practically"), "D is not compared"
+    assert about_best(verdicts, "ABCD").startswith("A leads among 3 methods, practically"), "D is not compared"
     pairs |= {(name, "D"): difference(-0.1, 0.01) for name in "ABC"} | {("A", "A (alone)"): difference(0.06, 0.01)}
     said = about_best(of_data_set(pairs), "ABCD")
     assert said == (
-        "A leads 4 methods, practically equal to B, but cannot be distinguished from C; worse than A (alone) by"
+        "A leads among 4 methods, practically equal to B, but cannot be distinguished from C; worse than A (alone) by"
         " 6.2 % [5.1, 7.3]; better than D by 10.5 % [9.4, 11.6]"
     )
     fails = of_data_set({("A", "B"): from_seeds([1.0, 1.1, np.inf], [2.0, 2.1, 2.3])})

@@ -19,7 +19,7 @@ from fkl.basics.files import read_arrays
 from fkl.data.dealt_rows import in_part
 from fkl.runs.tables import LOSSES
 from fkl.statistics.verdicts import as_table
-from fkl.study import jobs
+from fkl.study import jobs, progress
 from fkl.study.answer import Answer
 from fkl.study.command import command
 from fkl.study.jobs import Job, judged_jobs
@@ -277,8 +277,9 @@ def test_what_cannot_begin_is_told_before_the_first_run(done: Plan, tmp_path: Pa
     with pytest.raises(FklError, match="words here are about a launcher"):
         play(done, ["algo.eta=3"])
     plan = planned(tmp_path, SMALL, ("kernels.D=4", "partition.clients=4000"))
-    with pytest.raises(FklError, match=r"OFMKL-Avg on diabetes: partition.clients=4000"):
+    with pytest.raises(FklError, match=r"OFMKL-Avg on diabetes: partition.clients=4000") as refused:
         study(plan.file)
+    assert progress.HALF in refused.value.help
     assert not plan.file.with_suffix("").exists()
     noise = "{algo: ofmkl_avg, privacy: central, privacy.noise: 0.5}"
     check(planned(tmp_path, SMALL, ("ofmkl_avg", noise), ("2}", "2, space: {privacy.clip: log 0.1..10}}")))
@@ -471,3 +472,32 @@ def test_the_answer_counts_data_sets_and_compares_at_equal_bytes(tmp_path: Path,
     )
     play(plan)
     assert not any("equal bytes" in words or words.startswith("Over") for words in Answer.of(plan).sentences)
+
+
+def test_a_forecast_counts_the_time_before_and_after_the_rounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A whole trial takes 7 s by this clock: 12 trials and 6 judged runs."""
+    now = [0.0]
+
+    def trial(plan: Plan, words: tuple[str, ...]) -> float:
+        now[0] += 7.0
+        return 0.1
+
+    monkeypatch.setattr(progress, "error_of_trial", trial)
+    monkeypatch.setattr(progress, "perf_counter", lambda: now[0])
+    study(planned(tmp_path).file, dry_run=True)
+    assert f"about {7 * 18 / 60:.2g} min one after another" in capsys.readouterr().out.replace("2 min 6 s", "2.1 min")
+
+
+def test_keys_that_count_for_each_client_and_variants_left_out_are_named(tmp_path: Path, found: Callable) -> None:
+    """FALKON's centres; FALKON alone cannot run. One-shot ridge has no such key."""
+    found(lambda space: space.middle)
+    text = re.sub("methods: .*", "methods: [falkon, one_shot_ridge]", SMALL) + "beside: [alone, pooled]\n"
+    text = re.sub("set: .*", "set: [kernels=rbf_single, kernels.D=4]", text)
+    plan = planned(tmp_path, text)
+    play(plan)
+    answer = Answer.of(plan)
+    [said] = answer.unlike
+    assert said.startswith("FALKON (pooled) is one client, and algo.centres counts for each client")
+    assert said in answer.sentences and any(note.startswith("FALKON (alone) is left out: ") for note in answer.notes)
