@@ -160,7 +160,7 @@ class Answer:
         """Sentences on a data set: its rows, its best method, the bold row, and methods that have not learned yet."""
         rows, of_all = judged.rows_read
         counted = f" ({rows:,} of {of_all:,} rows judged in a seed)" if rows and of_all else ""
-        levels = {name: value for name in judged.notes if np.isfinite(value := judged.level(name))}
+        levels = {name: value for name in judged.methods if np.isfinite(value := judged.level(name))}
         bold = min(levels, key=levels.__getitem__, default="")
         if bold and not said.startswith((f"{bold} leads", f"{bold} is ", f"only {bold} ")):
             said += f"; the smallest error is that of {bold}"
@@ -225,6 +225,10 @@ class Answer:
                 said.append(f"{method.name} ({learners}) is left out: {why}.")
         for one in self.judged:
             said += [f"{one.dataset.name}: {why}." for why in one.refused]
+            said += [
+                f"{name} on {one.dataset.name} is judged by {metric}, not by {one.metric}, so it is not compared."
+                for name, metric in one.other_metrics.items()
+            ]
         return [*said, *self.failures]
 
     @property

@@ -157,6 +157,9 @@ class Plan:
         require(isinstance(tune["space"], dict), "tune.space", tune["space"], "keys with ranges")
         for key, text in tune["space"].items():
             Range.read(f"tune.space.{key}", text)
+            changes_error = key == "algo.level" or (key == "algo.loss" and "quantile" in str(text))
+            allowed = "a key that does not change what the error is; compare such values in a study each"
+            require(not changes_error, f"tune.space.{key}", text, allowed)
         seeds, margin, looks = judge["seeds"], judge["margin"], judge["looks"]
         require(_whole(seeds, 3), "judge.seeds", seeds, "an integer >= 3; 10 are usual")
         if claim == "rows":

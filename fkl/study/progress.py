@@ -8,6 +8,7 @@ import numpy as np
 
 from fkl.basics.errors import FklError, plural, require
 from fkl.runs.forecast import Forecast, forecast
+from fkl.runs.metrics import main_metric
 from fkl.runs.prepare import prepare
 from fkl.runs.tables import summary_columns
 from fkl.screen.units import bytes_of, seconds
@@ -21,6 +22,7 @@ from fkl.study.search import error_of_trial, limited_to, quiet
 EFFECTS = (0.02, 0.05, 0.10)
 MOST_LINES, MOST_REASONS = 8, 3
 """Maximum numbers of data sets and of failures in a status."""
+ONE_ERROR = "errors of one kind on a data set; judge these methods in a study each"
 HALF = "a run of a study has half of the rows or fewer, because the others are for tuning"
 NO_RANGES = "none, so it is not tuned; tune.space, or tune.yaml in its config_dir, gives ranges"
 SHORT_S = 5.0
@@ -38,6 +40,7 @@ def check(plan: Plan) -> None:
         The message names the method and the data set.
     """
     for dataset in plan.datasets:
+        judged_by: dict[str, str] = {}
         for method in plan.all_methods:
             for job in (Job(plan, dataset, method, 0, 0), Job(plan, dataset, method, 0)):
                 if job.note is not None:  # it has ended
@@ -46,11 +49,17 @@ def check(plan: Plan) -> None:
                     with quiet():
                         experiment = prepare(plan.run((*job.words, *plan.middles(dataset, method))))
                         columns = summary_columns(experiment)  # from its first round
+                    metric = main_metric(columns)
+                    level = getattr(experiment.algorithm, "level", None) if metric == "pinball" else ""
+                    judged_by[method.name] = f"{metric} of level {level}" if level else metric
                     for name in plan.budget:
                         require(name in columns, "budget", name, f"a column of its summary.csv: {', '.join(columns)}")
                 except FklError as error:
                     more = [HALF] * (" rows" in str(error) and not are_drawn(plan, dataset))
                     raise FklError(f"{method.name} on {dataset.name}: {error}", help=[*error.help, *more]) from None
+        kinds = {*judged_by.values()}
+        said = ", ".join(f"{name}: {kind}" for name, kind in judged_by.items())
+        require(len(kinds) < 2 or not any("pinball" in kind for kind in kinds), "methods", said, ONE_ERROR)
 
 
 def dry_run(plan: Plan) -> list[str]:

@@ -109,6 +109,14 @@ class Judged:
             if None not in notes and all(note["metric"] == self.metric for note in notes if note and note["error"])
         ]
 
+    @property
+    def other_metrics(self) -> dict[str, str]:
+        """Methods that are judged by another metric, and that metric."""
+        named = {
+            name: {note["metric"] for note in notes if note and note["error"]} for name, notes in self.notes.items()
+        }
+        return {name: metrics.pop() for name, metrics in named.items() if metrics and self.metric not in metrics}
+
     def errors(self, method: str) -> Array:
         """(S,) Error of each seed's run, infinite if it failed."""
         notes = [note for note in self.notes[method] if note is not None]

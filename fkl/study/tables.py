@@ -50,6 +50,7 @@ def errors(judged: Sequence[Judged]) -> pd.DataFrame:
                 "tuned": method not in one.plan.not_tuned(one.dataset),
                 "error": one.level(method),
                 "averaged": one.averaged,
+                "compared": method in one.methods or bool(np.isinf(values).any()),
                 "sd": float(values.std(ddof=1)) if whole and len(values) > 1 else np.nan,
                 "half": half_width(values),
                 "failed": int(np.isinf(values).sum()),
@@ -91,13 +92,13 @@ def results(frame: pd.DataFrame, stamp: str = "") -> Sheet:
     groups: dict[int, str] = {}
     for name, same in frame.groupby("data set", sort=False):
         groups[len(rows)] = str(name)
-        least = same[same["failed"] == 0]["error"].min()
+        least = same[(same["failed"] == 0) & same["compared"]]["error"].min()
         for _, row in same.iterrows():
             error = Cell(f"{row['failed']} of {row['of']} failed")
             if not row["failed"]:
                 text, _, half = with_spread(row["error"], row["half"]).partition(" ± ")
                 text, half = (f"{text} ± {half}", "") if text.startswith("(") else (text, half)
-                error = Cell(text, BEST * bool(row["error"] == least), small=half)
+                error = Cell(text, BEST * bool(row["compared"] and row["error"] == least), small=half)
             cells = {
                 "method": Cell(row["method"] + ", not tuned" * (not row["tuned"])),
                 "error": error,

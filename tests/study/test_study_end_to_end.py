@@ -501,3 +501,25 @@ def test_keys_that_count_for_each_client_and_variants_left_out_are_named(tmp_pat
     [said] = answer.unlike
     assert said.startswith("FALKON (pooled) is one client, and algo.centres counts for each client")
     assert said in answer.sentences and any(note.startswith("FALKON (alone) is left out: ") for note in answer.notes)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said", "instead"),
+    [
+        ("trials: 2", "trials: 2, once: true", "had one search for all seeds", "its own search in each seed"),
+        ("judge:", "limit_s: 100\njudge:", "more than 100 seconds counted as failed", ""),
+        ("judge:", "budget: {uplink_bytes: 1e9}\njudge:", "uplink bytes of at most 1e+09", ""),
+        ("seeds: 3", "seeds: 5, looks: [5]", "if the 99\\,\\% interval lies", "if the 90\\,\\% interval lies"),
+        ("judge:", "claim: seeds\njudge:", "by Student's t over seeds", "times the variance over 20 blocks"),
+    ],
+)
+def test_each_sentence_on_methods_is_of_what_was_done(
+    done: Plan, tmp_path: Path, found: Callable, old: str, new: str, said: str, instead: str
+) -> None:
+    """A sentence that is true of one study is not in the paragraph of another."""
+    found(lambda space: space.middle)
+    plan = planned(tmp_path, SMALL, (old, new))
+    play(plan)
+    paragraph, other = methods_paragraph(Answer.of(plan)), methods_paragraph(Answer.of(done))
+    assert said in paragraph and said not in other
+    assert instead in other and (not instead or instead not in paragraph)

@@ -10,6 +10,7 @@ from fkl.cli.commands import commands
 from fkl.config.choices import files, tuned_keys
 from fkl.config.compose import compose
 from fkl.study.plan import Plan, has_key
+from fkl.study.progress import check
 from fkl.study.search import best_of
 from fkl.study.space import Range
 
@@ -173,3 +174,28 @@ def test_a_method_of_a_module_in_the_current_folder(tmp_path: Path, monkeypatch:
 def test_the_trial_with_the_smallest_error_is_chosen_of_those_that_ended() -> None:
     trials = [{"error": error, "values": number} for number, error in enumerate((2.0, None, 1.0, 3.0))]
     assert best_of(trials) == 2 and best_of(trials[1:2]) is None
+
+
+@pytest.mark.parametrize("space", ["algo.level: 0.1..0.9", "algo.loss: [square, quantile]"])
+def test_a_search_cannot_choose_what_the_error_is(tmp_path: Path, space: str) -> None:
+    """The pinball loss of level 0.9 is smaller than that of 0.5 for most data, whatever the method."""
+    with pytest.raises(FklError, match="what the error is"):
+        read(tmp_path, GOOD + f"tune: {{space: {{{space}}}}}\n")
+
+
+@pytest.mark.parametrize("other", ["level: 0.9", "loss: square"])
+def test_methods_are_judged_by_one_error(tmp_path: Path, other: str) -> None:
+    loss = "loss: quantile, " * ("level" in other)
+    methods = f"[{{algo: ofmkl_avg, loss: quantile, level: 0.5}}, {{algo: vm_kofl, {loss}{other}}}]"
+    words = "set: [partition=iid, partition.clients=5, partition.rounds=20, kernels.D=4]\n"
+    plan = read(tmp_path, f"methods: {methods}\ndatasets: [diabetes]\n" + words)
+    with pytest.raises(FklError, match=r"pinball of level 0.5.*errors of one kind"):
+        check(plan)
+    check(
+        read(
+            tmp_path,
+            f"methods: {methods}\ndatasets: [diabetes]\n{words}".replace(
+                other, (loss and "level: 0.5") or "loss: quantile"
+            ),
+        )
+    )
