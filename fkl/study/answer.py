@@ -184,7 +184,9 @@ class Answer:
         """The best method on a data set and those not distinguished from it; empty if nothing is judged yet."""
         verdicts = self.verdicts.get(dataset, [])
         if not self.plan.planned:
-            return self._said(verdicts).partition("; ")[0]
+            return next((self._said_on(one) for one in self.judged if one.dataset.name == dataset), "").partition("; ")[
+                0
+            ]
         decided = sum(one.outcome != CANNOT_TELL for one in verdicts)
         return f"{decided} of {plural(len(verdicts), 'pair')} decided" if verdicts else ""
 
