@@ -49,7 +49,7 @@ def verdicts(pivot: Pivot) -> tuple[dict[str, list[Verdict]], list[str]]:
     return found, notes
 
 
-def average_ranks(pivot: Pivot, sources: Mapping[str, str]) -> tuple[pd.DataFrame, list[str]]:
+def average_ranks(pivot: Pivot, sources: Mapping[str, str] | None = None) -> tuple[pd.DataFrame, list[str]]:
     """Rank the methods that were run on all data sets by their means on each.
 
     A data set with several columns counts once: its ranks are averaged over them, and ranked again.
@@ -57,8 +57,8 @@ def average_ranks(pivot: Pivot, sources: Mapping[str, str]) -> tuple[pd.DataFram
     Parameters
     ----------
     pivot : Pivot
-    sources : mapping of str to str
-        Data set of each column, see `fkl.report.compare.cells.Cells.sources`.
+    sources : mapping of str to str, optional
+        Data set of each column, see `fkl.report.compare.cells.Cells.sources`; by default the column itself.
 
     Returns
     -------
@@ -72,7 +72,7 @@ def average_ranks(pivot: Pivot, sources: Mapping[str, str]) -> tuple[pd.DataFram
     everywhere = np.flatnonzero(~np.isnan(signed).any(axis=1))
     methods = [pivot.methods[i] for i in everywhere]
     columns = [pivot.datasets[j] for j in ranked]
-    of_column = [sources.get(name, name) for name in columns]
+    of_column = [(sources or {}).get(name, name) for name in columns]
     if len(ranked) < 2 or len(methods) < 2:
         return pd.DataFrame(), []
     if len(set(of_column)) < 2:
