@@ -307,19 +307,21 @@ def _folders(config_dir: str | None) -> list[Path]:
 @commands.command(options_metavar="[-m]")
 @click.argument("words", nargs=-1, metavar="[KEY=VALUE ...]")
 @click.option("-m", "--multirun", is_flag=True, help="Estimate every combination of comma-separated values.")
-def plan(words: tuple[str, ...], multirun: bool) -> None:
+@_config_dir
+def plan(words: tuple[str, ...], multirun: bool, config_dir: str | None) -> None:
     """Estimate the time, memory, disk and messages of a run, or with -m of a sweep, from its first rounds."""
     from fkl.screen.messages import say
 
+    folders = _folders(config_dir)
     if not multirun:
         from fkl.runs.forecast import plan
 
-        say(*plan(words))
+        say(*plan(words, folders))
         return
     from fkl.screen.sheet import Sheet
     from fkl.sweeps.plan import plan_sweep
 
-    lines, rows = plan_sweep(words)
+    lines, rows = plan_sweep(words, folders)
     say(*lines, "")
     Sheet.from_rows(["of these", "runs", "one", "all"], rows, [1, 2, 3]).show()
 
@@ -432,11 +434,12 @@ def data_list(format: str) -> None:
 
 @data.command("describe", context_settings=AS_GIVEN)
 @click.argument("words", nargs=-1, metavar="[NAME] [KEY=VALUE ...]", shell_complete=_named("dataset"))
-def data_describe(words: tuple[str, ...]) -> None:
+@_config_dir
+def data_describe(words: tuple[str, ...], config_dir: str | None) -> None:
     """Describe the data of a run in the file's units, and draw how they are divided among clients."""
     from fkl.cli.describe_data import describe
 
-    describe(words)
+    describe(words, _folders(config_dir))
 
 
 @data.command("fetch", context_settings=AS_GIVEN)
@@ -506,11 +509,14 @@ def flower() -> None:
     metavar="B",
     help="Rows of each site per round.",
 )
-def flower_init(folder: Path, words: tuple[str, ...], sites: int, clients_per_site: int) -> None:
+@_config_dir
+def flower_init(
+    folder: Path, words: tuple[str, ...], sites: int, clients_per_site: int, config_dir: str | None
+) -> None:
     """Write a Flower project with this configuration, for `flwr run`."""
     from fkl.sites.project import init
 
-    print(init(folder, sites, words, clients_per_site))
+    print(init(folder, sites, words, clients_per_site, _folders(config_dir)))
 
 
 @flower.command("site")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
+from textwrap import shorten
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,19 +33,23 @@ SITE_HEADINGS = ("column", "site", "holds", "median", "range", "missing", "only 
 WIDTH = 0.9
 """Width of a bar."""
 NAMES_SHOWN = 12
-"""Maximum number of sites in a legend."""
+"""Maximum number of sites with a name in the picture."""
+LONGEST_NAME = 18
+"""Letters of a site's name in the picture."""
 
 
-def describe(words: tuple[str, ...]) -> None:
+def describe(words: tuple[str, ...], folders: Sequence[Path] = ()) -> None:
     """Describe the data that ``fkl run`` would use with these words, draw the partition, and print both.
 
     Parameters
     ----------
     words : tuple of str
         Words as for ``fkl run``; a first word without an equals sign is the name of a data set.
+    folders : sequence of Path
+        Folders with the user's own choices.
     """
     of_a_set = [f"dataset={words[0]}", *words[1:]] if words and "=" not in words[0] else words
-    run = load(compose(*of_a_set))
+    run = load(compose(*of_a_set, folders=folders))
     if isinstance(run.dataset, TableFile):
         _show_check(run, run.dataset)
     generator = shared_generator(run.settings.seed, Role.DATA)
@@ -182,10 +187,10 @@ def _drawn(run: Run, given: Problem) -> str:
     order = np.argsort(given.site, kind="stable")
     counts, site, place = counts[order], given.site[order], np.arange(given.clients)
     figure, (sizes, shares) = canvas(2)
-    for number in np.unique(site).tolist():
+    middles = {number: float(place[site == number].mean()) for number in np.unique(site).tolist()}
+    for number in middles:
         here = site == number
-        label = f"site {in_one_line(given.site_names[number])}" if number < NAMES_SHOWN else None
-        sizes.bar(place[here], counts[here].sum(axis=1), WIDTH, color=shade(number)[0], label=label)
+        sizes.bar(place[here], counts[here].sum(axis=1), WIDTH, color=shade(number)[0])
     share, colours = counts / counts.sum(axis=1, keepdims=True), matplotlib.colormaps["viridis"]
     for number, name in enumerate(names):
         label = f"target {in_one_line(name)}" if number < NAMES_SHOWN else None
@@ -196,7 +201,14 @@ def _drawn(run: Run, given: Problem) -> str:
         axes.set_ylabel(what)
         axes.set_xlabel("client, in the order of sites")
         axes.set_xlim(-0.6, given.clients - 0.4)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        if 1 < len(middles) <= NAMES_SHOWN:  # names on the axis, because colours repeat
+            sites = [
+                shorten(in_one_line(given.site_names[number]), LONGEST_NAME, placeholder="...") for number in middles
+            ]
+            axes.set_xticks([*middles.values()], sites, rotation=45, ha="right", rotation_mode="anchor")
+            axes.set_xlabel("clients by site")
+        else:
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     partition = type(run.partition).__name__
     figure.suptitle(f"{run.dataset.name}, {partition}: {plural(given.clients, 'client')}")
     folder = Path(run.paths.outputs) / "data"

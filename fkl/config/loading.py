@@ -307,7 +307,7 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     settings, top = build(Settings, top, "", also=groups)
     plain |= top
     for name, path in (settings.metrics or {}).items():
-        require(callable(_imported(f"metrics.{name}", path, "function")), f"metrics.{name}", path, "a function")
+        require(callable(import_object(f"metrics.{name}", path, "function")), f"metrics.{name}", path, "a function")
     folders = plain.get("paths")
     if not isinstance(folders, dict):
         raise BadValue("paths", folders, "folders, for example paths.outputs=FOLDER")
@@ -357,7 +357,7 @@ def _make_from_node(node: dict[str, Any] | None, group: str) -> tuple[Any, dict[
     if not isinstance(node, dict) or "_target_" not in node:
         raise BadValue("_target_", None, "the import path of a class")
     path = str(node["_target_"])
-    target = _imported("_target_", path, "class")
+    target = import_object("_target_", path, "class")
     lacking = [part for part in PARTS[group.partition(".")[0]] if not hasattr(target, part)]
     require(isinstance(target, type) and is_dataclass(target), "_target_", path, "the import path of a dataclass")
     require(not lacking, "_target_", path, f"a class for {group}: this one has no {', '.join(lacking)}")
@@ -375,7 +375,7 @@ def type_of_key(config: dict[str, Any], key: str) -> Any:
         if isinstance(node, dict) and "_target_" in node:
             given = {inner: value for inner, value in node.items() if inner != "_target_"}
             try:
-                kind = _imported("_target_", str(node["_target_"]), "class")
+                kind = import_object("_target_", str(node["_target_"]), "class")
                 kind = kind.with_keys(given) if hasattr(kind, "with_keys") else kind
             except FklError:  # `load` reports it
                 return Any
@@ -387,7 +387,7 @@ def type_of_key(config: dict[str, Any], key: str) -> Any:
     return kind
 
 
-def _imported(key: str, path: str, what: str) -> Any:
+def import_object(key: str, path: str, what: str) -> Any:
     """The object at an import path, in a module of fkl or of the user."""
     with _own_modules():
         try:

@@ -31,6 +31,8 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 ON_DARK = ("#2F95D0", "#EE8442", "#2CB795", "#DF9DC4", "#E69F00", "#8FD0F5", "#FFFFFF")
 """The same palette for a dark background."""
 MARKERS = "osD^vP*X"
+MORE_MARKERS = "<>hpHd8"
+"""Markers of methods in a figure in which another method has their own."""
 DASHES = ("-", "--", "-.", ":")
 FILLS = ("full", "none", "left")
 DARK_BACKGROUND = "#16181B"
@@ -65,12 +67,18 @@ def look_of(method: str) -> Look:
 def looks_of(methods: Iterable[str]) -> dict[str, Look]:
     """The looks of all methods in a figure, which may show the same method with several values of its keys.
 
-    Such variants share colour and marker. Dashes and fill styles distinguish them, in the order of their names.
+    Such variants share colour and marker. Dashes and fill styles distinguish them, in the order of their names. Two
+    methods have different markers: the later one gets another.
     """
     methods = list(dict.fromkeys(methods))
-    looks = {}
+    looks: dict[str, Look] = {}
+    taken: set[str] = set()
     for name in dict.fromkeys(map(_registered, methods)):
         base = look_of(name)
+        base = base._replace(
+            marker=next((one for one in base.marker + MARKERS + MORE_MARKERS if one not in taken), base.marker)
+        )
+        taken.add(base.marker)
         for number, one in enumerate(sorted(method for method in methods if _registered(method) == name)):
             dash = DASHES[(DASHES.index(base.dash) + number) % len(DASHES)]
             fill = FILLS[(FILLS.index(base.fill) + number) % len(FILLS)]

@@ -1,9 +1,11 @@
 """Forecast of a run's memory, arithmetic, messages and time, from its first rounds."""
 
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
 from io import StringIO
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -43,6 +45,8 @@ class Sample:
         Number of these rounds.
     messages, size, angles : int
         Messages and bytes sent in these rounds, and number of angles with computed sine and cosine.
+    sent : dict of str to int
+        Messages, scalars and bytes of these rounds, by column of summary.csv.
     """
 
     start: float
@@ -51,6 +55,7 @@ class Sample:
     messages: int
     size: int
     angles: int
+    sent: dict[str, int]
 
 
 class Counting:
@@ -97,6 +102,8 @@ class Forecast:
         Bytes of the run's files.
     said : str
         Lines that the data set prints.
+    columns : dict of str to float
+        Messages, scalars and bytes of a replicate, by column of summary.csv.
     """
 
     name: str
@@ -113,6 +120,7 @@ class Forecast:
     operations: float
     disk: float
     said: str
+    columns: dict[str, float]
 
     def of(self, replicates: int) -> "Forecast":
         """The same forecast for another number of replicates."""
@@ -132,9 +140,9 @@ class Forecast:
         return [self.name, *(f"  {label:9} {words}" for label, words in rows.items())]
 
 
-def plan(words: tuple[str, ...]) -> list[str]:
-    """Lines with the forecast for ``fkl run`` with these words; errors as for `forecast`."""
-    found = forecast(load(compose(*words)))
+def plan(words: tuple[str, ...], folders: Sequence[Path] = ()) -> list[str]:
+    """Lines with the forecast for ``fkl run`` with these words and ``--config-dir``; errors as for `forecast`."""
+    found = forecast(load(compose(*words, folders=folders)))
     return [*found.said.splitlines(), *found.lines()]
 
 
@@ -190,6 +198,7 @@ def forecast(run: Run) -> Forecast:
         operations=known.angles * times * (2 * problem.dimension + OF_AN_ANGLE),
         disk=cells * OF_A_CELL + OF_PICTURES,
         said=said.getvalue(),
+        columns={name: value * problem.rounds / known.rounds for name, value in known.sent.items()},
     )  # fmt: skip
 
 
@@ -222,4 +231,9 @@ def first_rounds(experiment: Experiment, threads: int | None) -> Sample:
             spent.append(perf_counter() - begun)
     sent = [tally.by_round.sum(axis=(0, 1)) for name, tally in ledger.tallies.items() if name in ON_WIRES]
     messages, _, size = np.sum(sent, axis=0).tolist()
-    return Sample(start, min(spent), len(spent), messages, size, 0 if bank is None else bank.angles)
+    by_column = {
+        f"{name}_{what}": number
+        for name, tally in ledger.tallies.items()
+        for what, number in zip(("messages", "scalars", "bytes"), tally.by_round.sum(axis=(0, 1)).tolist(), strict=True)
+    }
+    return Sample(start, min(spent), len(spent), messages, size, 0 if bank is None else bank.angles, by_column)

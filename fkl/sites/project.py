@@ -1,5 +1,6 @@
 """`fkl flower init`: a project for `flwr run`, with files that only call fkl."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import yaml
@@ -90,7 +91,9 @@ fkl's page on Flower says how to make certificates and keys, and what each site 
 """
 
 
-def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int = 1) -> str:
+def init(
+    folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int = 1, folders: Sequence[Path] = ()
+) -> str:
     """Write a project to a folder that does not exist yet, is empty, or has a part of the same project.
 
     Parameters
@@ -102,6 +105,8 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
         Words as for ``fkl run``.
     clients_per_site : int
         Number of clients of each site.
+    folders : sequence of Path
+        Folders with the user's own choices.
 
     Returns
     -------
@@ -117,7 +122,7 @@ def init(folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int
         import flwr  # noqa: F401 - the project is of no use without it
     for key, value in (("sites", sites), ("clients-per-site", clients_per_site)):
         require(value >= 1, key, value, "an integer >= 1")
-    run = load(compose(*words))
+    run = load(compose(*words, folders=folders))
     require_fits(run)
     least = LEAST_OF_SUM if "secure" in run.conditions else 1
     require(sites >= least, "sites", sites, f"at least {least} for secure sums")

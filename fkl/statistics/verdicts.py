@@ -154,7 +154,7 @@ class Verdict:
         both, of = f"{self.a} and {self.b}", self.difference
         if np.isnan(self.p):
             same = f"the same difference, {percent(of.m)} %," if of.m else "tied, with the same errors"
-            return f"{both}: {'cannot tell, ' if of.m else ''}{same} in every {of.unit}: nothing was random"
+            return f"{both}: {'cannot tell, ' if of.m else ''}{same} in every {of.unit}: what differs between them changed nothing"
         if self.outcome == EQUAL:
             interval = f"{_percents(of, 1 - 2 * self.level)} at {100 * (1 - 2 * self.level):g} %"
             return f"{both} are practically equal, within {100 * self.margin:g} %: {interval}"
@@ -165,32 +165,12 @@ class Verdict:
         if self.why_not:
             return f"{both}: {self.why_not}; {interval}, p {_p(self.p)}"
         corrected = f", p {_p(self.p)} corrected for {self.pairs} pairs" if of.p < self.level else ""
-        return f"{both}: cannot tell, {interval}{corrected}; {self._could_be_seen}"
+        return f"{both}: cannot tell, {interval}{corrected}"
 
     @property
     def interval(self) -> str:
         """Percentage by which the worse method's error is larger than the better one's, with its interval."""
         return _percents(self.difference, 1 - self.level, -1 if self.difference.side < 0 else 1)
-
-    @property
-    def _could_be_seen(self) -> str:
-        """The difference that would be detected with this number of units, and with more units."""
-        of = self.difference
-        more: list[str] = []
-        if of.unit == "block":
-            more = [f"with twice as many rounds {percent(least_effect(of) / np.sqrt(2))} %"]
-        elif not of.blocks:
-            units = plural(2 * of.n, of.unit) + " as large" * (of.unit == "portion")
-            more = [f"with {units} {percent(least_effect(of, 2 * of.n))} %"]
-        else:
-            if of.n < MOST_SEEDS:
-                seeds = min(2 * of.n, MOST_SEEDS)
-                more = [f"with {seeds} seeds {percent(least_effect(of, seeds))} %"]
-            more += [f"with any number of seeds {percent(least_effect(of, np.inf))} %"]
-        said = ", ".join([f"a difference of {percent(least_effect(of))} % would have been seen", *more])
-        if of.blocks and more_seeds_will_not_tell(of, max(self.margin, float(np.expm1(abs(of.m))))):
-            said += "; more seeds will not tell: more rows or data sets would"
-        return said
 
     @property
     def _words_of_ranks(self) -> str:
@@ -310,7 +290,7 @@ def about_best(verdicts: Sequence[Verdict], methods: Collection[str] = ()) -> st
         for alike in (True, False)
     )
     of = plural(len(compared), "method") if worse or len(compared) < len(methods) else ""
-    first = f"leads {of}".rstrip() if unclear else f"is the best of {of}" if of else "is best"
+    first = (f"leads among {of}" if of else "leads") if unclear else f"is the best of {of}" if of else "is best"
     said = [
         f"{best} {first}"
         + (f", practically equal to {_listed(equal)}" if equal else "")
@@ -322,6 +302,35 @@ def about_best(verdicts: Sequence[Verdict], methods: Collection[str] = ()) -> st
         if failed[name]:
             said.append(f"no verdict against {name}, which failed in {failed[name]} of {one.difference.runs}")
     return "; ".join([*said, *(one.why_not for one in others.values() if one.why_not)])
+
+
+def about_power(verdicts: Sequence[Verdict]) -> str:
+    """A sentence on the differences that the undecided pairs of a data set would have shown; empty if none is open."""
+    found = [one.difference for one in verdicts if one.outcome == CANNOT_TELL and not one.why_not]
+    undecided = [of for of in found if of.V > 0]
+    if not undecided:
+        return ""
+    of = undecided[0]
+    times, said = of.n, [f"Errors that differ by {_least(undecided)} would be told apart here in four studies of five"]
+    if of.unit == "block":
+        said.append(f"with twice as many rounds, by {_least(undecided, 2 * times)}")
+    elif not of.blocks or times < MOST_SEEDS:
+        times = min(2 * times, MOST_SEEDS) if of.blocks else 2 * times
+        units = plural(times, of.unit) + " as large" * (of.unit == "portion")
+        said.append(f"with {units}, by {_least(undecided, times)}")
+    margins = [
+        max(one.margin, float(np.expm1(abs(one.difference.m)))) for one in verdicts if one.difference in undecided
+    ]
+    if of.blocks and any(more_seeds_will_not_tell(one, least) for one, least in zip(undecided, margins, strict=True)):
+        said.append(f"no number of seeds shows less than {_least(undecided, np.inf)}, more rows or data sets may")
+    return f"{'; '.join(said)}."
+
+
+def _least(undecided: Sequence[Difference], units: float | None = None) -> str:
+    """The smallest differences that this number of units shows, over pairs, in percent."""
+    ends = [min, max]
+    effects = [least_effect(of, units) for of in undecided]
+    return " to ".join(dict.fromkeys(percent(end(effects)) for end in ends)) + " %"
 
 
 def as_table(verdicts: Mapping[str, Sequence[Verdict]]) -> pd.DataFrame:

@@ -1,19 +1,35 @@
 """Answer of a study: a sentence for each data set and one over all of them, and the notes that a reader needs."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
 
 from fkl.basics.errors import plural
+from fkl.engines.apart import why_not
+from fkl.screen.units import bytes_of
 from fkl.statistics.intervals import wilson
 from fkl.statistics.power import LOOKS
-from fkl.statistics.verdicts import ADJUSTED, CANNOT_TELL, LEAST_DATA_SETS, Verdict, about_best, over_data_sets
+from fkl.statistics.verdicts import (
+    ADJUSTED,
+    CANNOT_TELL,
+    LEAST_DATA_SETS,
+    Verdict,
+    about_best,
+    about_power,
+    over_data_sets,
+)
 from fkl.study.jobs import judged_jobs
-from fkl.study.plan import Plan
+from fkl.study.plan import Plan, class_of
 from fkl.study.registered import deviations
 from fkl.study.results import Judged, judged
 
 MOST_PAIRS = 20
 """Maximum number of pairs in a terminal."""
+BYTES = re.compile(r"\b(bytes?|[kMG]B|(up|down)links?|sen[dt]s?|traffic|communicat\w*|bandwidth|budgets?|scalars?)\b")
+"""Words of a question about bytes."""
 CLAIMS = {
     "rows": "other rows of this source",
     "seeds": "these rows, with other seeds",
@@ -66,26 +82,136 @@ class Answer:
         For a study with planned pairs, the verdicts of these pairs instead.
         """
         over = [f"Over {plural(self.over[0].difference.n, 'data set')}, {self._said(self.over)}."] if self.over else []
-        each = [f"On {name}, {self._said(some)}." for name, some in self.verdicts.items()]
-        return [*over, *each] or ["No two methods have been judged yet."]
+        over = over or self._counted
+        each = [line for one in self.judged if (said := self._said_on(one)) for line in self._on(one, said)]
+        return [*over, *each, *self.untuned, *self.unlike, *self.limits] or ["No two methods have been judged yet."]
+
+    @property
+    def untuned(self) -> list[str]:
+        """A sentence on the methods that no search tuned, or an empty list."""
+        by_names: dict[str, list[str]] = {}
+        for one in self.judged:
+            by_names.setdefault(", ".join(self.plan.not_tuned(one.dataset)), []).append(one.dataset.name)
+        several = len(by_names) > 1
+        return [
+            f"Not tuned{(' on ' + ', '.join(datasets)) * several}: {names}."
+            for names, datasets in by_names.items()
+            if names
+        ]
+
+    @property
+    def unlike(self) -> list[str]:
+        """A sentence for each method whose pooled learner is smaller, because a key of it counts for each client."""
+        said = []
+        for method in self.plan.methods:
+            kind = class_of(method, self.plan.folders)
+            keys = [f"algo.{name}" for name in getattr(kind, "per_client", ())]
+            pooled = [part.name for part in self.plan.besides(method) if "learners=pooled" in part.words]
+            if keys and pooled:
+                said.append(
+                    f"{pooled[0]} is one client, and {' and '.join(keys)} counts for each client: the federation of"
+                    f" {method.name} has as many times more as it has clients."
+                )
+        return said
+
+    @property
+    def ends(self) -> list[tuple[str, str, str, str]]:
+        """Data set, method, key and end of each range at whose end values were found."""
+        return [
+            (one.dataset.name, method.name, key, end)
+            for one in self.judged
+            for method in self.plan.all_methods
+            for key, end in one.at_the_end(method)
+        ]
+
+    @property
+    def limits(self) -> list[str]:
+        """A sentence on the methods whose values were found at an end of a range, or an empty list."""
+        by_key: dict[str, list[str]] = {}
+        for dataset, method, key, end in self.ends:
+            by_key.setdefault(f"{key} of {method} ({end} end", []).append(dataset)
+        found = [f"{words} on {', '.join(datasets)})" for words, datasets in by_key.items()]
+        wider = "with wider ranges these methods may be better than here"
+        return [f"At the limit of its range: {'; '.join(found)}; {wider}."] if found else []
+
+    @property
+    def _counted(self) -> list[str]:
+        """How many data sets each method leads, if there are too few for a test; empty for one data set."""
+        ended = [one for one in self.judged if one.dataset.name in self.verdicts]
+        sources = len({one.dataset.source for one in ended})
+        leading: dict[str, int] = {}
+        for one in ended:
+            levels = {name: one.level(name) for name in one.methods if name in self._names}
+            if known := {name: value for name, value in levels.items() if np.isfinite(value)}:
+                best = min(known, key=known.__getitem__)
+                leading[best] = leading.get(best, 0) + 1
+        if sources < 2 or sum(leading.values()) < 2 or len(self._names) < 2:
+            return []
+        few = "no test over them was possible" if sources >= LEAST_DATA_SETS else f"a test needs {LEAST_DATA_SETS}"
+        said = ", ".join(f"{name} on {number}" for name, number in sorted(leading.items(), key=lambda item: -item[1]))
+        again = f" ({len(ended)} settings)" * (len(ended) > sources)
+        return [f"Over {plural(sources, 'data set')}{again}, smallest errors of the methods: {said}; {few}."]
+
+    @property
+    def _names(self) -> list[str]:
+        return [method.name for method in self.plan.methods]
+
+    def _on(self, judged: Judged, said: str) -> list[str]:
+        """Sentences on a data set: its rows, its best method, the bold row, and methods that have not learned yet."""
+        rows, of_all = judged.rows_read
+        counted = f" ({rows:,} of {of_all:,} rows judged in a seed)" if rows and of_all else ""
+        levels = {name: value for name in judged.methods if np.isfinite(value := judged.level(name))}
+        bold = min(levels, key=levels.__getitem__, default="")
+        if bold and not said.startswith((f"{bold} leads", f"{bold} is ", f"only {bold} ")):
+            said += f"; the smallest error is that of {bold}"
+        if above := [name for name in levels if judged.below_baseline(name) <= 0]:
+            said += f"; not learned yet, with errors above that of the mean target: {', '.join(above)}"
+        lines = [f"On {judged.dataset.name}{counted}, {said}."]
+        if self.about_bytes:
+            most, verdicts = judged.at_equal_bytes()
+            if verdicts:
+                words = about_best(verdicts)
+                lines.append(f"At equal bytes on {judged.dataset.name}, {bytes_of(most)} sent by all clients, {words}.")
+        return lines
+
+    @property
+    def about_bytes(self) -> bool:
+        """Whether the question is about bytes: it names them, or the budget limits them."""
+        limited = any(name.endswith(("_bytes", "_scalars")) for name in self.plan.budget)
+        return limited or BYTES.search(self.plan.question) is not None
 
     def brief(self, dataset: str) -> str:
         """The best method on a data set and those not distinguished from it; empty if nothing is judged yet."""
         verdicts = self.verdicts.get(dataset, [])
         if not self.plan.planned:
-            return self._said(verdicts).partition("; ")[0]
+            return next((self._said_on(one) for one in self.judged if one.dataset.name == dataset), "").partition("; ")[
+                0
+            ]
         decided = sum(one.outcome != CANNOT_TELL for one in verdicts)
         return f"{decided} of {plural(len(verdicts), 'pair')} decided" if verdicts else ""
+
+    def _said_on(self, judged: Judged) -> str:
+        """The best method on a data set, or the only one that ended in all seeds; empty if nothing is judged yet."""
+        there = [name for name, notes in judged.notes.items() if None not in notes and len(notes)]
+        ended = [name for name in there if np.isfinite(judged.errors(name)).all()]
+        if len(ended) > 1 or len(there) < len(judged.notes):
+            return self._said(self.verdicts.get(judged.dataset.name, []))
+        lost = [f"{name} in {sum(judged.failures(name).values())}" for name in there if name not in ended]
+        others = f"failed: {', '.join(lost)} of {plural(judged.seeds, 'seed')}"
+        return f"only {ended[0]} ended in all seeds; {others}" if ended else f"no method ended in all seeds; {others}"
 
     def _said(self, verdicts: Sequence[Verdict]) -> str:
         if self.plan.planned:
             return "; ".join(one.brief for one in verdicts)
-        return about_best(verdicts, [method.name for method in self.plan.methods])
+        return about_best(verdicts, self._names)
 
     @property
     def details(self) -> list[tuple[str, list[str]]]:
         """The verdict of every pair in words, by data set."""
-        return [(name, [f"{one.words}." for one in some]) for name, some in self.verdicts.items()]
+        return [
+            (name, [*(f"{one.words}." for one in some), *filter(None, [about_power(some)])])
+            for name, some in self.verdicts.items()
+        ]
 
     @property
     def notes(self) -> list[str]:
@@ -96,11 +222,15 @@ class Answer:
         if self.plan.once:
             said.append("One search for all seeds: verdicts are about the values that it found, not about methods.")
         said += [f"Deviation from the registered plan: {one}." for one in deviations(self.plan)]
+        for method, learners in product(self.plan.methods, self.plan.beside):
+            if learners != "mean" and (why := why_not(learners, class_of(method, self.plan.folders))):
+                said.append(f"{method.name} ({learners}) is left out: {why}.")
         for one in self.judged:
             said += [f"{one.dataset.name}: {why}." for why in one.refused]
-            for method in self.plan.all_methods:
-                ends = one.at_the_end(method)
-                said += [f"{method.name} on {one.dataset.name}: {end} of its range, widened twice." for end in ends]
+            said += [
+                f"{name} on {one.dataset.name} is judged by {metric}, not by {one.metric}, so it is not compared."
+                for name, metric in one.other_metrics.items()
+            ]
         return [*said, *self.failures]
 
     @property
@@ -150,7 +280,7 @@ def factors_of(answer: Answer) -> str:
         if factors := [one.difference.factor for one in verdicts if one.difference.blocks]:
             ends = dict.fromkeys(f"{end:.1f}" for end in (min(factors), max(factors)))
             said.append(f"{' to '.join(ends)} ({name})")
-    return f"{', '.join(said)} times that over independent rows" if said else ""
+    return f"{', '.join(said)} times as large as if rows were independent" if said else ""
 
 
 def lines(answer: Answer) -> list[str]:

@@ -111,6 +111,14 @@ class Job:
         return None if note is None else note["best"]
 
     @property
+    def _usual_reason(self) -> str:
+        """The most frequent reason why trials of its last search failed, after a colon."""
+        number = 0 if self.plan.once else self.seed
+        note = Job(self.plan, self.dataset, self.method, number, last_wave(self.plan, self.dataset, self.method)).note
+        reasons = [trial["reason"] for trial in (note["trials"] if note else []) if trial["reason"]]
+        return f": {max(dict.fromkeys(reasons), key=reasons.count)}" if reasons else ""
+
+    @property
     def key(self) -> str:
         """Hash of everything that decides its result."""
         code = *code_and_data(self.plan, self.dataset, self.method), digest.of_files("study/search.py")
@@ -143,15 +151,14 @@ class Job:
         plan = self.plan
         trials = search(plan, self.words, self.spaces, self.seed)
         best = best_of(trials)
-        ends = {key: self.spaces[key].end_of(value) for key, value in (best or {}).items()}
         space = {key: str(one) for key, one in self.spaces.items()}
-        return {"stage": "search", "wave": self.wave, "space": space, "best": best, "ends": ends, "trials": trials}
+        return {"stage": "search", "wave": self.wave, "space": space, "best": best, "trials": trials}
 
     def _judge(self) -> dict[str, Any]:
         values, plan = self.values, self.plan
         told: dict[str, Any] = {"stage": "judged", "values": values, "error": None, "state": "failed", "reason": ""}
         if values is None:
-            return {**told, "reason": "all trials of its search failed"}
+            return {**told, "reason": f"all trials of its search failed{self._usual_reason}"}
         words = (*self.words, *as_words(values))
         run = self.plan.run(words)
         try:
@@ -190,22 +197,32 @@ def slug(name: str) -> str:
 
 
 def spaces_of(plan: Plan, dataset: Part, method: Part, wave: int) -> dict[str, Range]:
-    """Ranges of a wave of searches: a decade wider at an end if more than a third of the last wave ended there."""
+    """Ranges of a wave of searches: wider at an end, if possible, at which more than a third of the last wave ended."""
     spaces = {**plan.spaces(dataset, method)}
     for earlier in range(wave):
         for key, end in ends_of(plan, dataset, method, earlier):
-            spaces[key] = spaces[key].widened(end)
+            spaces[key] = plan.widened(dataset, method, key, spaces[key], end) or spaces[key]
     return spaces
 
 
 def ends_of(plan: Plan, dataset: Part, method: Part, wave: int) -> list[tuple[str, str]]:
-    """Keys, with the ends of their ranges at which more than a third of the searches of a wave ended."""
+    """Keys, with the ends of their ranges at which more than a third of the searches of a wave ended.
+
+    An end that is the key's own limit, such as 1 for a share, is none.
+    """
     known = plan, dataset, method, wave
     if known not in _ends:
         searches = plan.searches[: plan.stops[0]]  # later seeds use the ranges found by these
         notes = [Job(plan, dataset, method, number, wave).note for number in searches]
-        ends = [(key, end) for note in notes if note is not None for key, end in note["ends"].items() if end]
-        found = [one for one in dict.fromkeys(ends) if ends.count(one) > WIDER * len(searches)]
+        spaces = spaces_of(plan, dataset, method, wave)
+        best = [value for note in notes if note is not None for value in (note["best"] or {}).items()]
+        ends = [(key, end) for key, value in best if (end := spaces[key].end_of(value))]
+        found = [
+            (key, end)
+            for key, end in dict.fromkeys(ends)
+            if ends.count((key, end)) > WIDER * len(searches)
+            and (spaces[key].values or plan.widened(dataset, method, key, spaces[key], end) is not None)
+        ]
         if None in notes:
             return found
         _ends[known] = found
@@ -215,9 +232,14 @@ def ends_of(plan: Plan, dataset: Part, method: Part, wave: int) -> list[tuple[st
 def last_wave(plan: Plan, dataset: Part, method: Part) -> int:
     """Number of the wave whose values are judged: the first wave after which no range is widened."""
     for wave in range(MOST_WAVES - 1):
-        if not ends_of(plan, dataset, method, wave):
+        if spaces_of(plan, dataset, method, wave + 1) == spaces_of(plan, dataset, method, wave):
             return wave
     return MOST_WAVES - 1
+
+
+def searched_space(plan: Plan, dataset: Part, method: Part) -> dict[str, Range]:
+    """Ranges whose values are judged, those of the last wave."""
+    return spaces_of(plan, dataset, method, last_wave(plan, dataset, method))
 
 
 def judged_jobs(plan: Plan, dataset: Part, seeds: Iterable[int] | None = None) -> list[Job]:
@@ -247,6 +269,15 @@ def are_drawn(plan: Plan, dataset: Part) -> bool:
     with quiet():
         one, other = (read_table(run, np.random.default_rng(seed)) for seed in (0, 1))
     return not np.array_equal(one.y, other.y)
+
+
+@cache
+def rows_of_all(plan: Plan, dataset: Part) -> int:
+    """Number of rows of a data set; 0 if each seed draws its own."""
+    if are_drawn(plan, dataset):
+        return 0
+    with quiet():
+        return len(whole_table(plan.run(words_to_try(plan, dataset)), np.random.default_rng(0)).y)
 
 
 @cache

@@ -9,7 +9,7 @@ from fkl.data.dealt_rows import BLOCK
 from fkl.screen.sheet import escaped
 from fkl.statistics.differences import OF_TRAINING, ROW_BLOCKS, Difference
 from fkl.study.answer import CLAIMS, Answer, factors_of, looks_of
-from fkl.study.jobs import MOST_WAVES, are_drawn, draws_blocks, last_wave
+from fkl.study.jobs import are_drawn, draws_blocks, searched_space
 from fkl.study.plan import Part, Plan
 
 REFERENCES = Path(__file__).with_name("references.bib")
@@ -39,7 +39,6 @@ def methods_paragraph(answer: Answer) -> str:
     plan, judged = answer.plan, answer.judged
     methods = ", ".join(f"{escaped(one.name)}{_cited('methods', one)}" for one in plan.methods)
     datasets = ", ".join(f"{escaped(one.name)}{_cited('data', one)}" for one in plan.datasets)
-    wide = any(last_wave(plan, one.dataset, method) for one in judged for method in plan.all_methods)
     said = [
         f"We compared {methods} on {datasets} with fkl~\\cite{{{FKL}}}.",
         f"The claim is about {CLAIMS[plan.claim]}.",
@@ -67,17 +66,9 @@ def methods_paragraph(answer: Answer) -> str:
         said.append(f"On {', '.join(portions)}, each seed had its own portion of the rows, which no other seed had.")
     if drawing := [escaped(one.dataset.name) for one in judged if draws_blocks(plan, one.dataset)]:
         said.append(f"On {', '.join(drawing)}, a run read as many blocks as it needed, drawn at random from its half.")
-    which = "one search" if plan.once else "its own search in each seed"
-    said.append(
-        f"Every method had {which}, of {plan.trials_each} trials of Optuna's tree-structured Parzen estimator"
-        "~\\cite{akiba2019optuna}; the values it found were judged once, with features and an order of rows that the"
-        " search had not seen."
-    )
-    if wide:
-        said.append(
-            "Where more than a third of the searches ended in the outer tenth of a range, it was widened by a decade"
-            f" and searched again, at most {'twice' if MOST_WAVES == 3 else MOST_WAVES - 1}."
-        )
+    said += _of_searches(answer)
+    if plan.limit_s is not None:
+        said.append(f"A run of more than {plan.limit_s:g} seconds counted as failed.")
     if plan.budget:
         limits = " and ".join(f"{name.replace('_', ' ')} of at most {value:g}" for name, value in plan.budget.items())
         said.append(f"Runs had {limits}; those with more counted as failed.")
@@ -88,17 +79,70 @@ def methods_paragraph(answer: Answer) -> str:
     for test, names in by_test.items():
         said.append(TESTS[test] + f" on {', '.join(names)}" * (len(by_test) > 1) + ".")
     if factors := factors_of(answer):
-        said.append(f"The former is {escaped(factors)}.")
+        said.append(f"The variance over blocks is {escaped(factors)}.")
+    if answer.over:
+        said.append("Over data sets, the mean log ratio of each was compared by Student's t.")
     if looks := looks_of(answer):
         said.append(f"{looks[0].upper()}{escaped(looks[1:])}.")
-    else:
+    elif by_test:
         said.append("P values are corrected by Holm~\\cite{holm1979} for the pairs of a data set, intervals are not.")
-    margin = f"{100 * plan.margin:g}"
-    said.append(
-        f"Two methods are called practically equal if the 90\\,\\% interval lies within {margin}\\,\\%."
-        " A failed run has the worst rank, and its method has no mean."
-    )
+    levels = sorted({one.level for some in answer.verdicts.values() for one in some if not one.difference.failed})
+    if levels:
+        shares = " or ".join(f"{100 * (1 - 2 * level):g}\\,\\%" for level in levels)
+        said.append(
+            f"Two methods are called practically equal if the {shares} interval lies within"
+            f" {100 * plan.margin:g}\\,\\%."
+        )
+    if answer.failures:
+        said.append("A failed run has the worst rank, and its method has no mean.")
     return " ".join(said)
+
+
+def _of_searches(answer: Answer) -> list[str]:
+    """Sentences on the searches that were made: their methods, their keys, and ranges that were widened."""
+    plan, data = answer.plan, [one.dataset for one in answer.judged]
+    keys: dict[tuple[str, ...], dict[str, list[str]]] = {}  # keys, methods, data sets
+    widened: dict[str, list[str]] = {}
+    for dataset in data:
+        for method in plan.all_methods:
+            keys.setdefault((*plan.spaces(dataset, method),), {}).setdefault(method.name, []).append(dataset.name)
+            first, last = plan.spaces(dataset, method), searched_space(plan, dataset, method)
+            for key in (key for key in first if first[key] != last[key]):
+                widened.setdefault(f"{key} of {method.name}", []).append(dataset.name)
+
+    def where(names: list[str]) -> str:
+        """On which data sets, unless on all."""
+        return f" on {' and '.join(names)}" if len(names) < len(data) else ""
+
+    def whose(methods: dict[str, list[str]]) -> str:
+        return ", ".join(f"{name}{where(names)}" for name, names in methods.items())
+
+    untuned = keys.pop((), {})
+    said = []
+    if keys:
+        who = f"Every method except {whose(untuned)}" if untuned else "Every method"
+        which = "one search for all seeds" if plan.once else "its own search in each seed"
+        over = "; ".join(f"{' and '.join(some)} ({whose(methods)})" for some, methods in keys.items())
+        said = [
+            f"{escaped(who)} had {which}, of {plan.trials_each} trials of Optuna's tree-structured Parzen estimator"
+            "~\\cite{akiba2019optuna}; the values it found were judged with another seed.",
+            f"The searches were over {escaped(over)}; all other keys had the same values in all seeds.",
+        ]
+    if untuned:
+        said.append(f"{escaped(whose(untuned))}: not tuned.")
+    if widened:
+        ranges = ", ".join(f"{name}{where(names)}" for name, names in widened.items())
+        searches = f"the first {plan.stops[0]} searches" if plan.looks and not plan.once else "the searches"
+        said.append(
+            f"Where more than a third of {searches} ended near a limit of a range, it was widened and searched"
+            f" again: {escaped(ranges)}."
+        )
+    if answer.ends:
+        ends = ", ".join(f"{key} of {method} on {dataset}" for dataset, method, key, _ in answer.ends)
+        said.append(
+            f"These ended near a limit all the same, so that no verdict calls their methods worse: {escaped(ends)}."
+        )
+    return said
 
 
 def _test_of(difference: Difference) -> str:

@@ -8,13 +8,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from hydra.utils import get_class
-
 from fkl.basics.errors import BadValue, FklError, did_you_mean, require
 from fkl.basics.keys import require_words
 from fkl.config.choices import GROUPS, Choices, read_mapping, read_text, tuned_keys
 from fkl.config.compose import compose, keys_of, quoted, read_words
-from fkl.config.loading import Run, load, type_of_key
+from fkl.config.loading import Run, import_object, load, type_of_key
 from fkl.config.settings import Settings
 from fkl.engines.apart import why_not
 from fkl.statistics.differences import MOST_SEEDS
@@ -149,7 +147,6 @@ class Plan:
             names = [part.name for part in some]
             twice = sorted({one for one in names if names.count(one) > 1})
             require(not twice, name, ", ".join(twice), "different names; give one another name: {name: ..., ...}")
-        require(len(parts["methods"]) > 1, "methods", given.get("methods"), "two or more")
         claim, beside = given.get("claim", "rows"), given.get("beside") or []
         require(claim in CLAIMS, "claim", claim, ", ".join(CLAIMS))
         known = isinstance(beside, list) and all(one in BESIDE for one in beside)
@@ -160,6 +157,9 @@ class Plan:
         require(isinstance(tune["space"], dict), "tune.space", tune["space"], "keys with ranges")
         for key, text in tune["space"].items():
             Range.read(f"tune.space.{key}", text)
+            changes_error = key == "algo.level" or (key == "algo.loss" and "quantile" in str(text))
+            allowed = "a key that does not change what the error is; compare such values in a study each"
+            require(not changes_error, f"tune.space.{key}", text, allowed)
         seeds, margin, looks = judge["seeds"], judge["margin"], judge["looks"]
         require(_whole(seeds, 3), "judge.seeds", seeds, "an integer >= 3; 10 are usual")
         if claim == "rows":
@@ -176,7 +176,7 @@ class Plan:
         words = tuple(map(str, words))
         for word in read_words(words):
             require(word.key not in OURS, "set", word.text, f"keys other than {', '.join(OURS)}, which the study sets")
-        return cls(
+        plan = cls(
             file,
             **parts,
             question=str(given.get("question", "")),
@@ -189,11 +189,13 @@ class Plan:
             seeds=seeds,
             margin=float(margin),
             looks=tuple(looks),
-            planned=_planned(given.get("pairs") or [], [part.name for part in parts["methods"]]),
             words=words,
             limit_s=limit_s,
             folders=folders,
         )
+        allowed = "two or more, or one with beside: [alone] or [pooled]"
+        require(len(plan.all_methods) > 1, "methods", given.get("methods"), allowed)
+        return replace(plan, planned=_planned(given.get("pairs") or [], [part.name for part in plan.all_methods]))
 
     @cached_property
     def all_methods(self) -> tuple[Part, ...]:
@@ -213,7 +215,8 @@ class Plan:
     def pairs(self) -> list[tuple[str, str]]:
         """Pairs to compare: the planned pairs or every two methods, and each method with its own variants."""
         found = [*(self.planned or combinations([one.name for one in self.methods], 2))]
-        return [*found, *((one.name, part.name) for one in self.methods for part in self.besides(one))]
+        found += [(one.name, part.name) for one in self.methods for part in self.besides(one)]
+        return [pair for at, pair in enumerate(found) if {*pair} not in map(set, found[:at])]
 
     @property
     def folder(self) -> Path:
@@ -254,6 +257,20 @@ class Plan:
         """Words that set each searched key to the middle of its range, for a trial run before any search."""
         return tuple(f"{key}={one.middle}" for key, one in self.spaces(dataset, method).items())
 
+    @cache  # noqa: B019
+    def widened(self, dataset: Part, method: Part, key: str, known: Range, end: str) -> Range | None:
+        """A wider range of a key, as far as the key allows; None if it cannot be wider at this end."""
+
+        def allows(value: Any) -> bool:
+            words = (*self.words_of(dataset, method), *self.middles(dataset, method), f"{key}={value}")
+            try:
+                self.run(words)
+            except FklError:
+                return False
+            return True
+
+        return known.widened(end, allows)
+
     @cached_property
     def trials_each(self) -> int:
         """Trials of every search, the same for all methods."""
@@ -261,6 +278,14 @@ class Plan:
             return self.trials
         most = max(len(self.spaces(self.datasets[0], method)) for method in self.methods)
         return max(LEAST_TRIALS, TRIALS_PER_KEY * most)
+
+    def not_tuned(self, dataset: Part) -> list[str]:
+        """Names of the methods without a key to search, which run with their default values or those of the study."""
+        return [method.name for method in self.all_methods if not self.spaces(dataset, method)]
+
+    def trials_of(self, dataset: Part, method: Part) -> int:
+        """Trials of each search of a method: the same for all, or one run of a method that is not tuned."""
+        return self.trials_each if self.spaces(dataset, method) else 1
 
     @property
     def searches(self) -> Sequence[int]:
@@ -276,7 +301,8 @@ class Plan:
 def class_of(method: Part, folders: Sequence[Path]) -> type:
     """The class of a method."""
     name = next(str(word.value) for word in read_words(method.words) if word.key == "algo")
-    return get_class(str(keys_of("algo", name, folders)["_target_"]))
+    found: type = import_object("_target_", str(keys_of("algo", name, folders)["_target_"]), "class")
+    return found
 
 
 def has_key(config: dict[str, Any], key: str) -> bool:

@@ -1,9 +1,14 @@
 """Progress and forecast of a study: `fkl study --status` and `--dry-run`."""
 
+from contextlib import suppress
+from dataclasses import replace
+from time import perf_counter
+
 import numpy as np
 
 from fkl.basics.errors import FklError, plural, require
 from fkl.runs.forecast import Forecast, forecast
+from fkl.runs.metrics import main_metric
 from fkl.runs.prepare import prepare
 from fkl.runs.tables import summary_columns
 from fkl.screen.units import bytes_of, seconds
@@ -12,11 +17,16 @@ from fkl.study.answer import Answer
 from fkl.study.jobs import MOST_WAVES, Job, are_drawn, draws_blocks, portions_of
 from fkl.study.plan import Part, Plan
 from fkl.study.results import stages
-from fkl.study.search import quiet
+from fkl.study.search import error_of_trial, limited_to, quiet
 
 EFFECTS = (0.02, 0.05, 0.10)
 MOST_LINES, MOST_REASONS = 8, 3
 """Maximum numbers of data sets and of failures in a status."""
+ONE_ERROR = "errors of one kind on a data set; judge these methods in a study each"
+HALF = "a run of a study has half of the rows or fewer, because the others are for tuning"
+NO_RANGES = "none, so it is not tuned; tune.space, or tune.yaml in its config_dir, gives ranges"
+SHORT_S = 5.0
+"""A run whose rounds take at most this many seconds is done once for the forecast."""
 MANY = 1000
 """Larger numbers of seeds are only shown as more than this."""
 
@@ -30,6 +40,7 @@ def check(plan: Plan) -> None:
         The message names the method and the data set.
     """
     for dataset in plan.datasets:
+        judged_by: dict[str, str] = {}
         for method in plan.all_methods:
             for job in (Job(plan, dataset, method, 0, 0), Job(plan, dataset, method, 0)):
                 if job.note is not None:  # it has ended
@@ -38,10 +49,17 @@ def check(plan: Plan) -> None:
                     with quiet():
                         experiment = prepare(plan.run((*job.words, *plan.middles(dataset, method))))
                         columns = summary_columns(experiment)  # from its first round
+                    metric = main_metric(columns)
+                    level = getattr(experiment.algorithm, "level", None) if metric == "pinball" else ""
+                    judged_by[method.name] = f"{metric} of level {level}" if level else metric
                     for name in plan.budget:
                         require(name in columns, "budget", name, f"a column of its summary.csv: {', '.join(columns)}")
                 except FklError as error:
-                    raise FklError(f"{method.name} on {dataset.name}: {error}", help=error.help) from None
+                    more = [HALF] * (" rows" in str(error) and not are_drawn(plan, dataset))
+                    raise FklError(f"{method.name} on {dataset.name}: {error}", help=[*error.help, *more]) from None
+        kinds = {*judged_by.values()}
+        said = ", ".join(f"{name}: {kind}" for name, kind in judged_by.items())
+        require(len(kinds) < 2 or not any("pinball" in kind for kind in kinds), "methods", said, ONE_ERROR)
 
 
 def dry_run(plan: Plan) -> list[str]:
@@ -52,28 +70,38 @@ def dry_run(plan: Plan) -> list[str]:
     searches, runs = (sum(jobs) for jobs in zip(*left.values(), strict=True))
     done = f", {pairs * seeds - searches} of them done" * (searches < pairs * seeds)
     judged = f", {pairs * plan.seeds - runs} of them done" * (runs < pairs * plan.seeds)
+    trials = {one: plan.trials_of(*one) for one in left}
+    unlike = "" if min(trials.values()) > 1 else " (1 of methods without ranges)"
     lines = [
-        f"{plan.file.name}: {pairs * (seeds * plan.trials_each + plan.seeds):,} runs",
-        f"  searches  {pairs * seeds}, each of {plan.trials_each} trials{done}: {methods} methods on"
+        f"{plan.file.name}: {seeds * sum(trials.values()) + pairs * plan.seeds:,} runs",
+        f"  searches  {pairs * seeds}, each of {plan.trials_each} trials{unlike}{done}: {plural(methods, 'method')} on"
         f" {plural(len(plan.datasets), 'data set')}, " + ("one each" if plan.once else f"anew in {seeds} seeds"),
         f"  judged    {pairs * plan.seeds} runs{judged}: {plan.seeds} seeds each",
     ]
     if not searches + runs:
         return [*lines, "  left      nothing: all runs have ended"]
     told = {one: _forecast(plan, *one) for one, jobs in left.items() if any(jobs)}
-    total = sum(one.seconds * (left[of][0] * plan.trials_each + left[of][1]) for of, one in told.items())
+    total = sum(one.seconds * (left[of][0] * trials[of] + left[of][1]) for of, one in told.items())
     lines += [
         f"  time      about {seconds(total)} one after another{' for the rest' * (len(told) < pairs or bool(done))},"
         f" and {MOST_WAVES} times that if ranges are too narrow",
         f"  disk      about {bytes_of(sum(one.disk * left[of][1] for of, one in told.items()))}",
     ]
+    for (dataset, method), one in told.items():
+        lines += [
+            f"  budget    {method.name} on {dataset.name} sends about {name}={one.columns[name]:.3g} with the middle of"
+            f" its ranges, over the budget of {most:.4g}"
+            for name, most in plan.budget.items()
+            if one.columns.get(name, 0) > most
+        ]
     by_words: dict[str, list[str]] = {}
     for dataset in plan.datasets:
         by_words.setdefault(_rows(plan, dataset), []).append(dataset.name)
     lines += [f"  rows      {', '.join(names)}: {words}" for words, names in by_words.items()]
     for method in plan.methods:
         spaces = plan.spaces(plan.datasets[0], method)
-        lines.append(f"  ranges    {method.name}: {', '.join(f'{key} {one}' for key, one in spaces.items()) or 'none'}")
+        ranges = ", ".join(f"{key} {one}" for key, one in spaces.items())
+        lines.append(f"  ranges    {method.name}: {ranges or NO_RANGES}")
     return lines
 
 
@@ -90,8 +118,16 @@ def _left(plan: Plan, dataset: Part) -> dict[Part, tuple[int, int]]:
 
 
 def _forecast(plan: Plan, dataset: Part, method: Part) -> Forecast:
+    """Forecast of a run; a short one is done, because most of its time is spent before and after its rounds."""
+    words = (*Job(plan, dataset, method, 0).words, *plan.middles(dataset, method))
     with quiet():
-        return forecast(plan.run((*Job(plan, dataset, method, 0).words, *plan.middles(dataset, method))))
+        found = forecast(plan.run(words))
+        if found.seconds > SHORT_S:
+            return found
+        begun = perf_counter()
+        with suppress(FklError), limited_to(plan.limit_s):
+            error_of_trial(plan, words)
+    return replace(found, seconds=max(found.seconds, perf_counter() - begun))
 
 
 def _rows(plan: Plan, dataset: Part) -> str:

@@ -1,8 +1,9 @@
 """Results of a study's judged runs: errors, failures, and the difference between every two methods."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,21 @@ from fkl.basics.files import read_arrays
 from fkl.runs.finished_runs import read_run
 from fkl.runs.folder import damage
 from fkl.runs.tables import LOSSES
-from fkl.statistics.differences import Difference, from_clients, from_rows, from_seeds, from_time
+from fkl.statistics.differences import LEAST_CLIENTS, Difference, from_clients, from_rows, from_seeds, from_time
 from fkl.statistics.verdicts import CANNOT_TELL, Pair, Verdict, of_data_set
-from fkl.study.jobs import MOST_WAVES, Job, are_drawn, ends_of, judged_jobs, last_wave, portions_of
+from fkl.study.jobs import MOST_WAVES, Job, are_drawn, ends_of, judged_jobs, last_wave, portions_of, rows_of_all
 from fkl.study.plan import Part, Plan
+
+SENT = ("uplink_bytes", "link_bytes")
+"""Columns of bytes sent: to a server, or from agent to agent and from party to party."""
+BASELINES = (
+    "mse_running_mean",
+    "error_majority",
+    "pinball_running_quantile",
+    "test_mse_training_mean",
+    "test_error_majority",
+)
+"""Columns of the baselines that are called "the mean"."""
 
 
 @dataclass
@@ -86,8 +98,7 @@ class Judged:
     @property
     def ends(self) -> dict[str, str]:
         """Methods with a key whose value is at the end of its range, and that key."""
-        found = {method.name: self.at_the_end(method) for method in self.plan.all_methods}
-        return {name: words[0].partition(" ")[0] for name, words in found.items() if words}
+        return {method.name: key for method in self.plan.all_methods for key, _ in self.at_the_end(method)[:1]}
 
     @property
     def methods(self) -> list[str]:
@@ -97,6 +108,14 @@ class Judged:
             for name, notes in self.notes.items()
             if None not in notes and all(note["metric"] == self.metric for note in notes if note and note["error"])
         ]
+
+    @property
+    def other_metrics(self) -> dict[str, str]:
+        """Methods that are judged by another metric, and that metric."""
+        named = {
+            name: {note["metric"] for note in notes if note and note["error"]} for name, notes in self.notes.items()
+        }
+        return {name: metrics.pop() for name, metrics in named.items() if metrics and self.metric not in metrics}
 
     def errors(self, method: str) -> Array:
         """(S,) Error of each seed's run, infinite if it failed."""
@@ -111,6 +130,84 @@ class Judged:
                 found[note["reason"]] = found.get(note["reason"], 0) + 1
         return found
 
+    def level(self, method: str) -> float:
+        """The error of a method, as verdicts compare it: the log ratio of two levels is the difference of a pair.
+
+        It is a mean over seeds. For claims about clients, and for seeds that share no rows, it is a geometric mean.
+        """
+        errors = self.errors(method)
+        if not len(errors) or not np.isfinite(errors).all():
+            return np.nan
+        if self.averaged == "mean" or (errors <= 0).any():
+            return float(errors.mean())
+        if self.averaged == "geometric mean over clients":
+            errors = self._by_site(method).mean(axis=0)
+        return float(np.exp(np.log(errors).mean()))
+
+    @cached_property
+    def averaged(self) -> str:
+        """Kind of mean over seeds."""
+        claim = self.plan.claim
+        if self.by_seed:
+            return "geometric mean"
+        return "geometric mean over clients" if claim == "clients" and not self._few_clients else "mean"
+
+    @cached_property
+    def _few_clients(self) -> bool:
+        """Whether there are too few clients to compare methods over them."""
+        ended = [name for name in self.methods if np.isfinite(self.errors(name)).all()]
+        return not ended or self._by_site(ended[0]).shape[1] < LEAST_CLIENTS
+
+    @property
+    def by_seed(self) -> bool:
+        """Whether errors are compared seed by seed, since seeds share no rows or the claim is about these rows."""
+        claim = self.plan.claim
+        return claim == "seeds" or bool(self.portions) or (claim == "rows" and are_drawn(self.plan, self.dataset))
+
+    def first_of(self, method: str, columns: Sequence[str]) -> tuple[str, float]:
+        """The first of these columns that a method's summary has, and its mean; NaN if there is none."""
+        values = ((name, self.mean(method, name)) for name in columns)
+        return next(((name, value) for name, value in values if not np.isnan(value)), ("", np.nan))
+
+    def below_baseline(self, method: str) -> float:
+        """Share by which a method's mean error is below that of predicting the mean; NaN if it is unknown."""
+        baseline = self.first_of(method, BASELINES)[1]
+        return 1 - float(self.errors(method).mean()) / baseline if baseline else np.nan
+
+    @cached_property
+    def rows_read(self) -> tuple[int, int]:
+        """Number of judged rows of a seed, and of all rows; 0 if it is unknown."""
+        for method in self.methods:
+            for note in self.notes[method]:
+                if note is not None and note["error"] is not None:
+                    file = self.plan.folder / "runs" / note["folder"] / LOSSES
+                    return len(read_arrays(file)["row"]) if file.exists() else 0, rows_of_all(self.plan, self.dataset)
+        return 0, 0
+
+    def at_equal_bytes(self) -> tuple[float, list[Verdict]]:
+        """Verdicts on the errors so far when each method had sent as many bytes as the most frugal one sends in all.
+
+        Only for methods that send bytes; none if fewer than two do, or all send the same.
+        """
+        ended = [name for name in self.methods if np.isfinite(self.errors(name)).all()]
+        sent = {name: self.first_of(name, SENT) for name in ended}
+        column = {name: found for name, (found, value) in sent.items() if value > 0}
+        if len(column) < 2 or len({sent[name][1] for name in column}) < 2:
+            return 0.0, []
+        most = min(sent[name][1] for name in column)
+        errors = {}
+        for name, which in column.items():
+            so_far = []
+            for folder in self._folders(name):
+                assert folder is not None
+                table = pd.read_csv(folder / "rounds.csv")
+                within = table[table[which] <= most] if self.metric in table and which in table else table[:0]
+                so_far.append(float(within[self.metric].iloc[-1]) if len(within) else np.nan)
+            if np.isfinite(so_far).all():
+                errors[name] = np.array(so_far)
+        pairs = {(a, b): from_seeds(errors[a], errors[b]) for a, b in combinations(errors, 2) if len(self.notes[a]) > 1}
+        return most, of_data_set(pairs, self.plan.margin, self.ends, once=self.plan.once)
+
     def mean(self, method: str, column: str) -> float:
         """Mean of a column of the summaries over all seeds; NaN if a run failed, because the others are biased."""
         values = [
@@ -120,12 +217,9 @@ class Judged:
         ]
         return float(np.mean(values)) if values else np.nan
 
-    def at_the_end(self, method: Part) -> list[str]:
-        """Keys whose values are still at the end of their range after it was widened twice."""
-        last = MOST_WAVES - 1
-        if last_wave(self.plan, self.dataset, method) < last:
-            return []
-        return [f"{key} at its {end} end" for key, end in ends_of(self.plan, self.dataset, method, last)]
+    def at_the_end(self, method: Part) -> list[tuple[str, str]]:
+        """Keys whose values are still at an end of their range, "low" or "high", after it was widened if possible."""
+        return ends_of(self.plan, self.dataset, method, last_wave(self.plan, self.dataset, method))
 
     @cached_property
     def pairs(self) -> dict[tuple[str, str], Difference]:
@@ -145,7 +239,7 @@ class Judged:
         claim = self.plan.claim
         errors_a, errors_b = self.errors(a), self.errors(b)
         failed = not np.isfinite([errors_a, errors_b]).all()  # if so, ranks over seeds decide
-        if claim == "seeds" or self.portions or failed or (claim == "rows" and are_drawn(self.plan, self.dataset)):
+        if self.by_seed or failed:
             return from_seeds(errors_a, errors_b, "portion" if self.portions else "seed")
         if claim == "clients":
             return from_clients(self._by_site(a), self._by_site(b))
@@ -227,9 +321,10 @@ def judged_on(plan: Plan, dataset: Part) -> Judged | None:
     notes: dict[str, list[dict[str, Any] | None]] = {method.name: [] for method in plan.all_methods}
     for job in judged_jobs(plan, dataset):
         notes[job.method.name].append(job.note)
-    metrics = [note["metric"] for some in notes.values() for note in some if note and "metric" in note]
-    if not metrics:
+    ended = [note for some in notes.values() for note in some if note]
+    if not ended:
         return None
+    metrics = [note["metric"] for note in ended if "metric" in note] or ["error"]
     metric = max(dict.fromkeys(metrics), key=metrics.count)
     return Judged(plan, dataset, metric, notes, portions_of(plan, dataset)).so_far()
 

@@ -64,14 +64,14 @@ def search(plan: Plan, words: tuple[str, ...], spaces: Mapping[str, Range], seed
     )
     distributions = {key: one.distribution for key, one in spaces.items()}
     told = []
-    for _ in range(plan.trials_each if spaces else 1):
+    for _ in range(plan.trials_each if spaces else 1):  # one trial of a method that is not tuned
         trial = study.ask(distributions)
         values = {key: spaces[key].rounded(value) for key, value in trial.params.items()}
         start = time.monotonic()
         note: dict[str, Any] = {"values": values, "state": "finished", "error": None, "reason": ""}
         try:
             with limited_to(plan.limit_s), quiet():
-                note["error"] = _error_of(plan, (*words, *as_words(values)), trial)
+                note["error"] = error_of_trial(plan, (*words, *as_words(values)), trial)
         except optuna.TrialPruned:
             note["state"] = "stopped early"
         except CannotWriteError:  # a machine error is not a failure of the method
@@ -90,10 +90,10 @@ def best_of(trials: list[dict[str, Any]]) -> dict[str, Any] | None:
     return min(finished, key=lambda trial: trial["error"])["values"] if finished else None
 
 
-def _error_of(plan: Plan, words: tuple[str, ...], trial: Any) -> float:
-    """Error of a run with these words, without writing files."""
+def error_of_trial(plan: Plan, words: tuple[str, ...], trial: Any = None) -> float:
+    """Error of a run with these words, without writing files; Optuna's trial may stop it."""
     experiment = prepare(plan.run(words))
-    watch = _stopping(experiment, trial) if experiment.task.judged_as_it_learns else None
+    watch = _stopping(experiment, trial) if trial is not None and experiment.task.judged_as_it_learns else None
     [chunk] = simulate(experiment, watch=watch)
     summary = summary_without_comparison(experiment, chunk)
     require_within(plan.budget, {name: float(values[0]) for name, values in summary.items()})

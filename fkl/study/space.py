@@ -6,6 +6,7 @@ and a list has all values.
 
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,10 @@ DIGITS = 3
 OUTER = 0.1
 """A value within this share of a range from either end counts as being at that end."""
 DECADE = 10.0
+CHOICES = 2
+"""A list of this many numbers is a choice; a longer one is a range, which has ends."""
+LEAST_STEP = 1 / 256
+"""Smallest share of a range's widening that is tried, if its key does not allow all of it."""
 
 
 @dataclass(frozen=True)
@@ -87,12 +92,47 @@ class Range:
         return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
     def end_of(self, value: Any) -> str:
-        """The end of a logarithmic range at which a value lies: "low", "high", or "" for neither."""
-        if not self.log:
-            return ""
-        place = math.log(value / self.low) / math.log(self.high / self.low)
+        """The end of the range at which a value lies: "low", "high", or "" for neither."""
+        if self.values:
+            numbers = [one for one in self.values if isinstance(one, int | float) and not isinstance(one, bool)]
+            ordered = len(numbers) == len(self.values) > CHOICES
+            return {min(numbers): "low", max(numbers): "high"}.get(value, "") if ordered else ""
+        if self.log:
+            place = math.log(value / self.low) / math.log(self.high / self.low)
+        else:
+            place = (value - self.low) / (self.high - self.low)
         return "low" if place < OUTER else "high" if place > 1 - OUTER else ""
 
-    def widened(self, end: str) -> "Range":
-        """The range with one more decade at one end."""
-        return replace(self, low=self.low / DECADE) if end == "low" else replace(self, high=self.high * DECADE)
+    def widened(self, end: str, allows: Callable[[Any], bool] = lambda value: True) -> "Range | None":
+        """The range with one more decade at one end, or twice as wide if it is linear.
+
+        Parameters
+        ----------
+        end : {"low", "high"}
+        allows : callable
+            Whether the key allows a value. If not, the range grows by half as much, and so on.
+
+        Returns
+        -------
+        Range or None
+            None for a list, and for an end that is the key's own limit.
+        """
+        share = 0.0 if self.values else 1.0
+        while share >= LEAST_STEP:
+            moved = self._moved(end, share)
+            if moved == getattr(self, end):
+                return None
+            if allows(moved):
+                return replace(self, low=moved) if end == "low" else replace(self, high=moved)
+            share /= 2
+        return None
+
+    def _moved(self, end: str, share: float) -> float:
+        """One end after a share of the widening, rounded as in a trial, so no value is beyond it."""
+        side, now = (-1 if end == "low" else 1), getattr(self, end)
+        if self.log:
+            factor = DECADE**share
+            moved = now * factor if side > 0 else now / factor
+            return moved if share == 1 else self.rounded(moved)
+        step = share * (self.high - self.low)
+        return now + side * int(step) if isinstance(now, int) else self.rounded(now + side * step)

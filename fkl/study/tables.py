@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from fkl.basics.files import read_arrays
+from fkl.data.baselines import CONSTANTS
 from fkl.runs.finished_runs import read_run
 from fkl.runs.folder import provenance
 from fkl.runs.tables import LOSSES
@@ -16,27 +17,17 @@ from fkl.screen.units import bytes_of, number, seconds, with_spread
 from fkl.statistics.intervals import half_width
 from fkl.statistics.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict, percent
 from fkl.study.answer import Answer
-from fkl.study.jobs import Job, last_wave, slug
+from fkl.study.jobs import Job, last_wave, searched_space, slug
 from fkl.study.plan import Plan
 from fkl.study.registered import stamp
-from fkl.study.results import Judged
+from fkl.study.results import BASELINES, SENT, Judged
 
 MARKS = {EQUAL: " =", BEYOND: " ††", BETTER: " †", CANNOT_TELL: ""}
 """Marks of verdicts in the triangle of tests."""
 ABOUT_MARKS = "†† differs by more than the margin, † differs, = practically equal, no mark: cannot tell"
 LINES = (240.0, 345.0)
 """Line widths in points: a column of a two-column paper, and LaTeX's article."""
-SENT = ("uplink_bytes", "link_bytes")
-"""Columns of bytes sent: to a server, or from agent to agent and from party to party."""
 RECEIVED = ("downlink_bytes",)
-BASELINES = (
-    "mse_running_mean",
-    "error_majority",
-    "pinball_running_quantile",
-    "test_mse_training_mean",
-    "test_error_majority",
-)
-"""Columns of the baselines that are called "the mean"."""
 
 
 def errors(judged: Sequence[Judged]) -> pd.DataFrame:
@@ -52,34 +43,37 @@ def errors(judged: Sequence[Judged]) -> pd.DataFrame:
                 continue
             values = one.errors(method)
             whole = bool(np.isfinite(values).all())  # a mean over the finished runs would be too small
-            mean = float(values.mean()) if whole else np.nan
+            baseline, of_baseline = one.first_of(method, BASELINES)
             rows.append({
                 "data set": one.dataset.name,
                 "method": method,
-                "error": mean,
+                "tuned": method not in one.plan.not_tuned(one.dataset),
+                "error": one.level(method),
+                "averaged": one.averaged,
+                "compared": method in one.methods or bool(np.isinf(values).any()),
                 "sd": float(values.std(ddof=1)) if whole and len(values) > 1 else np.nan,
                 "half": half_width(values),
                 "failed": int(np.isinf(values).sum()),
                 "of": len(ended),
                 "r2": one.mean(method, "r2"),
                 "rmse_in_units": one.mean(method, "rmse_in_units"),
-                "uplink_bytes": _first(one, method, SENT),
-                "downlink_bytes": _first(one, method, RECEIVED),
+                "uplink_bytes": one.first_of(method, SENT)[1],
+                "downlink_bytes": one.first_of(method, RECEIVED)[1],
                 "seconds": one.mean(method, "runtime_s"),
-                "mean_error": (baseline := _first(one, method, BASELINES)),
-                "below_mean_percent": 100 * (1 - mean / baseline) if baseline else np.nan,
+                "baseline": baseline,
+                "mean_error": of_baseline,
+                "below_mean_percent": 100 * one.below_baseline(method),
             })  # fmt: skip
     return pd.DataFrame(rows)
 
 
-def _first(judged: Judged, method: str, columns: Sequence[str]) -> float:
-    values = [judged.mean(method, column) for column in columns]
-    return next((value for value in values if not np.isnan(value)), np.nan)
-
-
 def results(frame: pd.DataFrame, stamp: str = "") -> Sheet:
     """The table of errors, with half of their intervals, and of costs; each data set is a subheading."""
-    caption = "Error with half of its 95 % interval over seeds (Student's t); sent: by all clients"
+    how = " or ".join(frame["averaged"].unique())
+    caption = f"Error: {how}, with half of its 95 % interval over seeds (Student's t); sent: by all clients"
+    words = {name: said for constants in CONSTANTS.values() for name, said in constants.items()}
+    if of := [words[name] for name in frame["baseline"].unique() if name]:
+        caption += f"; below baseline: by how much the error is below that of predicting {' or '.join(of)}"
     columns = {
         "method": Column("method"),
         "error": Column("error", True),
@@ -98,15 +92,15 @@ def results(frame: pd.DataFrame, stamp: str = "") -> Sheet:
     groups: dict[int, str] = {}
     for name, same in frame.groupby("data set", sort=False):
         groups[len(rows)] = str(name)
-        least = same[same["failed"] == 0]["error"].min()
+        least = same[(same["failed"] == 0) & same["compared"]]["error"].min()
         for _, row in same.iterrows():
             error = Cell(f"{row['failed']} of {row['of']} failed")
             if not row["failed"]:
                 text, _, half = with_spread(row["error"], row["half"]).partition(" ± ")
                 text, half = (f"{text} ± {half}", "") if text.startswith("(") else (text, half)
-                error = Cell(text, BEST * bool(row["error"] == least), small=half)
+                error = Cell(text, BEST * bool(row["compared"] and row["error"] == least), small=half)
             cells = {
-                "method": Cell(row["method"]),
+                "method": Cell(row["method"] + ", not tuned" * (not row["tuned"])),
                 "error": error,
                 "in units": Cell(_known(row["rmse_in_units"], number)),
                 "sent": Cell(_known(row["uplink_bytes"], bytes_of)),
@@ -131,14 +125,15 @@ def searched(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
     for one in judged:
         for method in plan.all_methods:
             found = [note["values"] for note in one.notes[method.name] if note is not None and note["values"]]
-            spaces = Job(plan, one.dataset, method, 0, last_wave(plan, one.dataset, method)).spaces
-            ends = one.at_the_end(method)
+            spaces = searched_space(plan, one.dataset, method)
             for key, space in spaces.items():
                 values = [some[key] for some in found]
                 chosen = ", ".join(sorted({str(value) for value in values}))
                 if values and all(isinstance(value, int | float) for value in values):
                     chosen = f"{np.median(values):.3g} [{min(values):.3g}, {max(values):.3g}]"
-                chosen += " at the end" * any(words.startswith(f"{key} ") for words in ends)
+                for end in ("low", "high"):
+                    if number := sum(space.end_of(value) == end for value in values):
+                        chosen += f", {number} of {len(values)} at the {end} end"
                 about = {"data set": one.dataset.name, "method": method.name}
                 rows.append({**about, "key": key, "range": str(space), "found": chosen})
     return pd.DataFrame(rows)
@@ -167,7 +162,7 @@ def setup(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
                 "K": str(told["clients"]),
                 "T": str(told["rounds"]),
                 "rows": f"{len(read_arrays(folder / LOSSES)['row'])}" if (folder / LOSSES).exists() else "",
-                "trials": str(plan.trials_each),
+                "trials": str(plan.trials_each) if plan.spaces(one.dataset, method) else "not tuned",
                 "seeds": str(len(seeds)),
             })  # fmt: skip
         alike = len(same) > 1 and all(row | {"method": ""} == same[0] | {"method": ""} for row in same)

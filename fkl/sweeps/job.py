@@ -83,7 +83,9 @@ def listed(folder: Path, plan: dict[str, Any], quiet: bool) -> Iterator[None]:
     if not quiet:
         states = ", ".join(f"{number} {state}" for state, number in counts.most_common())
         say("", f"{plural(len(ended), 'run')}: {states}")
-        say(f"  list  {folder / LIST}", f"  next  fkl compare {shlex.quote(str(folder))}: tests, figures, LaTeX")
+        say(f"  list  {folder / LIST}")
+        if done:
+            say(f"  next  fkl compare {shlex.quote(str(folder))}: tests, figures, LaTeX")
     if wrong:
         sys.exit(2)
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 from tqdm import tqdm
 
@@ -20,7 +21,7 @@ ROWS = 10
 """Maximum number of shapes that are listed."""
 
 
-def plan_sweep(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str, str, str]]]:
+def plan_sweep(words: Sequence[str], folders: Sequence[Path] = ()) -> tuple[list[str], list[tuple[str, str, str, str]]]:
     """Lines with the forecast for ``fkl run -m`` with these words, and rows: shape, runs, time of one and of all.
 
     Raises
@@ -28,11 +29,11 @@ def plan_sweep(words: Sequence[str]) -> tuple[list[str], list[tuple[str, str, st
     fkl.basics.errors.FklError
         The same errors as those of the sweep and of all its runs.
     """
-    names = Choices().names
-    _, _, overrides = of_jobs(words, ())
+    names = Choices(*folders).names
+    _, _, overrides = of_jobs(words, folders)
     sweeper = composed_node([word for word in words if OF_HYDRA.match(word)]).hydra.sweeper
     jobs = count_jobs(sweeper, overrides, names)
-    runs = [load(compose(*job), job) for job in each_job(overrides, names)]
+    runs = [load(compose(*job, folders=folders), job) for job in each_job(overrides, names)]
     by_shape: dict[str, list[Run]] = {}
     for run in runs:
         by_shape.setdefault(_shape(run), []).append(run)

@@ -333,3 +333,25 @@ def test_the_page_begins_with_the_runs_where_no_papers_are(
     assert section.index("<b>1.550</b>") < section.index("<u>2.550</u>")
     assert "&lt;naval&gt;" in section and "<naval>" not in section and section.count("<img ") == 5
     assert Path("outputs/comparison/mse/pivot.tex").exists()
+
+
+@pytest.mark.parametrize("key", ["partition__clients", "partition__rounds", "scaling", "dataset__noise"])
+@pytest.mark.parametrize("sets", [("air",), ("air", "sea")])
+def test_a_data_set_is_counted_once_however_many_columns_it_has(
+    runs: Callable, fkl: Callable, key: str, sets: tuple[str, ...]
+) -> None:
+    """Five values of a key of the data are five columns, but no five data sets for ranks and Nemenyi's test."""
+    for dataset in sets:
+        for at, value in enumerate(("1", "2", "3", "4", "5")):
+            for order, name in enumerate(("POF-MKL", "Raker", "RBF-1")):
+                error = [3.0, 1.0, 2.0][order] if at == 0 else order + 1.0
+                runs(name, dataset, [error, error + 0.1], **{key: value})
+    made = compare()
+    assert len(made.pivot.datasets) == 5 * len(sets)
+    said = shown(made)
+    if len(sets) == 1:
+        assert made.ranks.empty and "all columns are of one data set, air" in said
+    else:
+        assert [*made.ranks.index] == [*sets] and "Average ranks over 2 data sets: POF-MKL 1.00" in said
+        assert made.ranks.mean().to_dict() == {"POF-MKL": 1.0, "Raker": 2.0, "RBF-1": 3.0}
+    assert "No critical-difference diagram" in said

@@ -19,6 +19,7 @@ from fkl.data.encoder import Encoder
 from fkl.data.partition import Sites
 from fkl.data.store import Store
 from fkl.data.table_file import TableFile
+from fkl.report import figures
 from fkl.runs import model as fkl_model
 
 FRAME = pd.DataFrame(
@@ -300,6 +301,18 @@ def test_a_run_on_an_own_file_has_its_name_its_units_first_and_its_scaling(fkl):
     assert "warning: b is 100.0% of the features' norm and hides the others; scaling=unit_box" in answer.err
     answer = fkl("run", "dataset=wards.csv")
     assert "a file of your own: dataset=file dataset.path=wards.csv dataset.target=COLUMN" in answer.err
+
+
+def test_ten_sites_have_their_names_on_the_axis(fkl: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Colours repeat after seven sites."""
+    drawn, rendered = [], figures.rendered
+    monkeypatch.setattr(figures, "rendered", lambda figure, said: drawn.append(figure) or rendered(figure, said))
+    sites = [f"site{number}" for number in range(10)]
+    x = np.random.default_rng(0).normal(size=(80, 2))
+    pd.DataFrame(x, columns=["a", "y"]).assign(ward=np.repeat(sites, 8)).to_csv("own.csv", index=False)
+    assert fkl("data", "describe", "file", "dataset.path=own.csv", "dataset.target=y", "dataset.site=ward").code == 0
+    for axes in drawn[0].axes:
+        assert [label.get_text() for label in axes.get_xticklabels()] == sites
 
 
 def test_what_a_run_would_see_is_described_in_the_file_s_units(fkl: Callable) -> None:

@@ -95,7 +95,7 @@ def test_own_files_with_sites(fkl: Callable[..., Answer], tmp_path: Path) -> Non
 @pytest.mark.slow
 def test_own_method(fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It keeps its promises, and is OFMKL-Avg."""
-    [method], [keys] = (blocks_of("extending.md", language) for language in ("python", "yaml"))
+    [method], [keys, ranges] = (blocks_of("extending.md", language) for language in ("python", "yaml"))
     (tmp_path / "my_method.py").write_text(method)
     (tmp_path / "my_conf" / "algo").mkdir(parents=True)
     (tmp_path / "my_conf" / "algo" / "my_method.yaml").write_text(keys)
@@ -106,6 +106,10 @@ def test_own_method(fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pyt
     runs = [fkl("run", *words, *small) for words in (mine, ("algo=ofmkl_avg", "algo.eta=0.3"))]
     errors = {re.search("mse (.*?) ", run.out)[1] for run in runs}  # type: ignore[index]
     assert len(errors) == 1
+    (tmp_path / "my_conf" / "tune.yaml").write_text(ranges)
+    (tmp_path / "study.yaml").write_text("config_dir: my_conf\nmethods: [my_method, vm_kofl]\ndatasets: [diabetes]\n")
+    plan = Plan.read(tmp_path / "study.yaml")
+    assert {*plan.spaces(plan.datasets[0], plan.methods[0])} == {"algo.eta", "algo.lam"}
 
 
 @pytest.mark.slow

@@ -140,3 +140,14 @@ def test_figures_are_drawn_in_copies_that_may_be_killed_and_may_ignore_signals()
     signal.signal(signal.SIGTERM, before)
     with pytest.raises(FklError, match="killed"):
         in_forks({"a": lambda: os.kill(os.getpid(), signal.SIGKILL), "b": str})
+
+
+def test_no_two_methods_of_a_figure_share_a_marker() -> None:
+    """vM-KOFL and RF-GP would both be squares; variants of a method share theirs."""
+    for methods in (["vM-KOFL", "RF-GP"], [*METHODS[:15]], [*METHODS[20:34]]):
+        looks = looks_of([*methods, *(f"{name} (alone)" for name in methods)])
+        markers = [looks[name].marker for name in methods]
+        assert len({*markers}) == len(methods)
+        assert [looks[f"{name} (alone)"].marker for name in methods] == markers
+        assert len({*looks.values()}) == 2 * len(methods)
+    assert looks_of(["RF-GP"])["RF-GP"] == look_of("RF-GP")

@@ -8,7 +8,17 @@ from numpy.typing import NDArray
 from scipy.special import stdtrit
 
 from fkl.statistics.differences import Difference, from_seeds
-from fkl.statistics.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict, about_best, of_data_set, over_data_sets
+from fkl.statistics.verdicts import (
+    BETTER,
+    BEYOND,
+    CANNOT_TELL,
+    EQUAL,
+    Verdict,
+    about_best,
+    about_power,
+    of_data_set,
+    over_data_sets,
+)
 
 Array = NDArray[np.float64]
 RHO = np.log(1.02)
@@ -83,23 +93,27 @@ def test_words_name_the_better_method_and_how_much_larger_the_others_error_is() 
     assert one(0.003, 0.01).words == "A and B are practically equal, within 2 %: 0.3 % [−0.5, 1.1] at 90 %"
 
 
-def test_words_say_what_could_have_been_seen_and_what_would_help() -> None:
-    shared = one(-0.008, 0.032, V_rows=0.6)
-    said = "A and B: cannot tell, −0.8 % [−3.9, 2.4]; a difference of 4.6 % would have been seen, with 20 seeds"
-    assert shared.words.startswith(said)
-    assert shared.words.endswith("seeds 3.1 %; more seeds will not tell: more rows or data sets would")
-    assert "with any number of seeds" in shared.words
+def test_one_sentence_says_what_undecided_pairs_could_have_shown_and_what_would_help() -> None:
+    shared, wide = one(-0.008, 0.032, V_rows=0.6), one(-0.008, 0.09, V_rows=0.6)
+    assert shared.words == "A and B: cannot tell, −0.8 % [−3.9, 2.4]"
+    said = about_power([shared])
+    assert said.startswith(
+        "Errors that differ by 4.6 % would be told apart here in four studies of five; with 20 seeds, by"
+    )
+    assert said.endswith("; no number of seeds shows less than 3.1 %, more rows or data sets may.")
+    assert "differ by 4.6 to 13.3 % would" in about_power([shared, wide])
     # A large difference that more seeds would show, in a study of few: no such advice
-    assert not one(0.52, 1.2, n=3, V_rows=0.015).words.endswith("would")
+    assert "more rows" not in about_power([one(0.52, 1.2, n=3, V_rows=0.015)])
     units = {"portion": "with 20 portions as large", "client": "with 20 clients", "block": "with twice as many rounds"}
-    assert all(words in one(-0.008, 0.032, unit=unit).words for unit, words in units.items())
+    assert all(words in about_power([one(-0.008, 0.032, unit=unit)]) for unit, words in units.items())
+    assert about_power([one(-0.03, 0.009)]) == about_power([one(0.003, 0.01)]) == "", "what is decided needs no power"
 
 
 def test_holms_p_decides_and_is_said_where_the_interval_alone_would_mislead() -> None:
     pairs = [("A", "B"), ("A", "C"), ("B", "C")]
     verdicts = of_data_set({pair: difference(0.03, 0.028) for pair in pairs})
     assert [verdict.outcome for verdict in verdicts] == [CANNOT_TELL] * 3
-    assert ("3.0 % [0.2, 6.0], p 0.12 corrected for 3 pairs; ") in verdicts[0].words
+    assert "3.0 % [0.2, 6.0], p 0.12 corrected for 3 pairs" in verdicts[0].words
     assert one(0.03, 0.028).outcome == BETTER
 
 
@@ -175,11 +189,11 @@ def test_no_method_is_called_best_that_is_not_distinguished() -> None:
     pairs = {("A", "B"): difference(-0.004, 0.01), ("A", "C"): difference(-0.01, 0.04), ("B", "C"): difference(0, 0.04)}
     verdicts = of_data_set(pairs)
     assert about_best(verdicts) == "A leads, practically equal to B, but cannot be distinguished from C"
-    assert about_best(verdicts, "ABCD").startswith("A leads 3 methods, practically"), "D is not compared"
+    assert about_best(verdicts, "ABCD").startswith("A leads among 3 methods, practically"), "D is not compared"
     pairs |= {(name, "D"): difference(-0.1, 0.01) for name in "ABC"} | {("A", "A (alone)"): difference(0.06, 0.01)}
     said = about_best(of_data_set(pairs), "ABCD")
     assert said == (
-        "A leads 4 methods, practically equal to B, but cannot be distinguished from C; worse than A (alone) by"
+        "A leads among 4 methods, practically equal to B, but cannot be distinguished from C; worse than A (alone) by"
         " 6.2 % [5.1, 7.3]; better than D by 10.5 % [9.4, 11.6]"
     )
     fails = of_data_set({("A", "B"): from_seeds([1.0, 1.1, np.inf], [2.0, 2.1, 2.3])})

@@ -19,7 +19,7 @@ from fkl.basics.files import read_arrays
 from fkl.data.dealt_rows import in_part
 from fkl.runs.tables import LOSSES
 from fkl.statistics.verdicts import as_table
-from fkl.study import jobs
+from fkl.study import jobs, progress
 from fkl.study.answer import Answer
 from fkl.study.command import command
 from fkl.study.jobs import Job, judged_jobs
@@ -28,7 +28,7 @@ from fkl.study.plan import Plan
 from fkl.study.play import play
 from fkl.study.progress import check
 from fkl.study.registered import deviations, register, require_unchanged
-from fkl.study.tables import errors, results, setup
+from fkl.study.tables import errors, results, searched, setup
 
 SMALL = """
 question: Which one?
@@ -49,6 +49,7 @@ def planned(folder: Path, text: str = SMALL, *changes: tuple[str, str]) -> Plan:
     for old, new in changes:
         assert old in text
         text = text.replace(old, new, 1)
+    folder.mkdir(exist_ok=True)
     (folder / "study.yaml").write_text(text)
     return Plan.read(folder / "study.yaml")
 
@@ -188,7 +189,7 @@ def test_what_sends_more_than_the_budget_has_failed(tmp_path: Path) -> None:
     plan = planned(tmp_path, SMALL + "budget: {uplink_bytes: 10_000}\n", rf_gp)
     play(plan)
     reasons = {job.note["reason"] for job in judged(plan) if job.note and job.note["reason"]}
-    assert reasons == {"all trials of its search failed"}
+    assert reasons and all("failed: uplink_bytes " in reason and "budget of 1e+04" in reason for reason in reasons)
     notes = [Job(plan, plan.datasets[0], plan.methods[1], 0, 0).note or {}]
     assert any("over the budget of 1e+04" in trial["reason"] for note in notes for trial in note["trials"])
 
@@ -276,8 +277,9 @@ def test_what_cannot_begin_is_told_before_the_first_run(done: Plan, tmp_path: Pa
     with pytest.raises(FklError, match="words here are about a launcher"):
         play(done, ["algo.eta=3"])
     plan = planned(tmp_path, SMALL, ("kernels.D=4", "partition.clients=4000"))
-    with pytest.raises(FklError, match=r"OFMKL-Avg on diabetes: partition.clients=4000"):
+    with pytest.raises(FklError, match=r"OFMKL-Avg on diabetes: partition.clients=4000") as refused:
         study(plan.file)
+    assert progress.HALF in refused.value.help
     assert not plan.file.with_suffix("").exists()
     noise = "{algo: ofmkl_avg, privacy: central, privacy.noise: 0.5}"
     check(planned(tmp_path, SMALL, ("ofmkl_avg", noise), ("2}", "2, space: {privacy.clip: log 0.1..10}}")))
@@ -355,3 +357,170 @@ def test_status_fits_a_screen_and_a_dry_run_counts_what_is_done(
     study(copied.file, dry_run=True)
     said = capsys.readouterr().out
     assert "searches  6, each of 2 trials, 6 of them done" in said and "judged    6 runs, 5 of them done" in said
+
+
+SHORT = ("set: [", "set: [partition=iid, partition.clients=5, partition.rounds=20, ")
+
+
+@pytest.mark.parametrize("others", [["vm_kofl", "rf_gp"], ["rf_gp"]], ids=["one ends", "none ends"])
+def test_a_study_in_which_fewer_than_two_methods_end_has_an_answer_and_a_page(
+    tmp_path: Path, others: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """4000 bytes are enough for POF-MKL alone; the dry run says so before the first run."""
+    methods = ["pof_mkl", *others] if len(others) > 1 else ["vm_kofl", *others]
+    text = re.sub("methods: .*", f"methods: [{', '.join(methods)}]", SMALL)
+    plan = planned(tmp_path, text + "budget: {uplink_bytes: 4000}\n", SHORT)
+    study(plan.file, dry_run=True)
+    said = capsys.readouterr().out
+    assert "RF-GP on diabetes sends" in said and "over the budget of 4000" in said and "POF-MKL on diabetes" not in said
+    study(plan.file)
+    said = capsys.readouterr().out
+    answer = Answer.of(plan)
+    assert answer.finished and answer.sentences[0] in " ".join(said.split())
+    expected = "only POF-MKL ended in all seeds" if len(others) > 1 else "no method ended in all seeds"
+    assert expected in answer.sentences[0] and "best" not in answer.sentences[0]
+    assert expected in answer.brief("diabetes"), "so says --status"
+    assert expected in plan.file.with_suffix(".html").read_text(encoding="utf-8")
+    assert "practically equal" not in methods_paragraph(answer)
+
+
+def test_a_value_at_the_end_of_a_linear_range_is_widened_and_said(tmp_path: Path, found: Callable) -> None:
+    """RF-GP forgets nothing with 1, the key's own limit; below it the range can grow, and its method is never worse."""
+    plan = planned(tmp_path, SMALL, ("{algo: pooled_raker, name: Raker_p}", "rf_gp"))
+    dataset, method = plan.datasets[0], plan.methods[1]
+    found(lambda space: space.low if not space.log else space.middle)
+    play(plan)
+    assert str(jobs.searched_space(plan, dataset, method)["algo.forget"]) == "0.8..1"
+    answer = Answer.of(plan)
+    said = " ".join(answer.sentences)
+    assert "At the limit of its range: algo.forget of RF-GP (low end on diabetes)" in said
+    paragraph = methods_paragraph(answer)
+    assert "it was widened and searched again: algo.forget of RF-GP." in paragraph
+    assert "algo.eta (OFMKL-Avg); algo.forget (RF-GP)" in paragraph
+    [verdict] = answer.verdicts["diabetes"]
+    assert verdict.at_end == {"RF-GP": "algo.forget"} and "3 of 3 at the low end" in str(searched(plan, answer.judged))
+    # The highest value is the key's own limit
+    plan = planned(tmp_path / "high", SMALL, ("{algo: pooled_raker, name: Raker_p}", "rf_gp"))
+    found(lambda space: space.high if not space.log else space.middle)
+    for job in (Job(plan, plan.datasets[0], plan.methods[1], seed, 0) for seed in range(3)):
+        job.do()
+    assert jobs.ends_of(plan, plan.datasets[0], plan.methods[1], 0) == []
+
+
+def test_a_method_without_ranges_is_called_not_tuned(tmp_path: Path, found: Callable) -> None:
+    """In answer, table, setup and paragraph; a paragraph on tuned methods does not name it."""
+    found(lambda space: space.middle)
+    plan = planned(
+        tmp_path,
+        SMALL,
+        ("{algo: pooled_raker, name: Raker_p}", "{algo: vm_kofl, eta: 1, step_factor: 0.1, name: Mine}"),
+    )
+    play(plan)
+    answer = Answer.of(plan)
+    assert "Not tuned: Mine." in answer.sentences
+    assert [row[0].text for row in results(errors(answer.judged)).rows] == ["OFMKL-Avg", "Mine, not tuned"]
+    assert [*setup(plan, answer.judged)["trials"]] == ["2", "not tuned"]
+    said = methods_paragraph(answer)
+    assert "Every method except Mine had" in said and "algo.eta (OFMKL-Avg)" in said and "Mine: not tuned." in said
+    assert "widened" not in said and "near a limit" not in said and "failed run" not in said
+
+
+def noted(plan: Plan, errors_of: dict[str, list[float]], **summary: float) -> None:
+    """Notes of judged runs with these errors, instead of the runs' own."""
+    for job in judged(plan):
+        note = json.loads(job.file.read_text())
+        error = errors_of[job.method.name][job.seed]
+        columns = note["summary"] | {note["metric"]: error} | summary
+        job.file.write_text(json.dumps(note | {"error": error, "summary": columns}))
+
+
+def test_headline_bold_row_and_differences_use_one_mean(copied: Plan) -> None:
+    """The arithmetic mean of A is larger, its geometric mean smaller: over seeds, log ratios decide all three."""
+    plan = planned(copied.file.parent, SMALL + "claim: seeds\n")
+    noted(plan, {"OFMKL-Avg": [0.1, 0.1, 1.0], "Raker_p": [0.25, 0.25, 0.27]}, mse_running_mean=0.3)
+    answer = Answer.of(plan)
+    frame = errors(answer.judged).set_index("method")
+    [verdict] = answer.verdicts["diabetes"]
+    assert np.log(frame["error"]["OFMKL-Avg"] / frame["error"]["Raker_p"]) == pytest.approx(verdict.difference.m)
+    bold = [row[0].text for row in results(errors(answer.judged)).rows if row[1].weight]
+    assert bold == ["OFMKL-Avg"] and "geometric mean" in results(errors(answer.judged)).caption
+    assert re.match(r"On diabetes \(\d+ of 442 rows judged in a seed\), OFMKL-Avg leads", answer.sentences[0])
+    assert "not learned yet, with errors above that of the mean target: OFMKL-Avg" in answer.sentences[0]
+    assert "Raker_p" not in answer.sentences[0].partition("not learned yet")[2]
+
+
+def test_the_answer_counts_data_sets_and_compares_at_equal_bytes(tmp_path: Path, found: Callable) -> None:
+    found(lambda space: space.middle)
+    text = re.sub("methods: .*", "methods: [pof_mkl, ofmkl_avg]", SMALL).replace(
+        "Which one?", "Which needs fewer bytes?"
+    )
+    plan = planned(tmp_path, text, SHORT, ("[diabetes]", "[diabetes, concrete]"))
+    play(plan)
+    answer = Answer.of(plan)
+    said = answer.sentences
+    assert said[0].startswith("Over 2 data sets, smallest errors of the methods: ") and said[0].endswith(
+        "a test needs 5."
+    )
+    assert [words.split(", ")[0] for words in said if "bytes" in words] == [
+        "At equal bytes on diabetes", "At equal bytes on concrete",
+    ]  # fmt: skip
+    least = min(errors(answer.judged)["uplink_bytes"])
+    assert f"{least / 1e3:.3g}" in said[2]
+    # A question about errors has no such sentence, and five values of a key are one data set
+    data = ", ".join(f"{{dataset: diabetes, partition.clients: {clients}}}" for clients in (4, 5))
+    plan = planned(
+        tmp_path, SMALL, ("set: [", "set: [partition=iid, partition.rounds=20, "), ("[diabetes]", f"[{data}]")
+    )
+    play(plan)
+    assert not any("equal bytes" in words or words.startswith("Over") for words in Answer.of(plan).sentences)
+
+
+def test_a_forecast_counts_the_time_before_and_after_the_rounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A whole trial takes 7 s by this clock: 12 trials and 6 judged runs."""
+    now = [0.0]
+
+    def trial(plan: Plan, words: tuple[str, ...]) -> float:
+        now[0] += 7.0
+        return 0.1
+
+    monkeypatch.setattr(progress, "error_of_trial", trial)
+    monkeypatch.setattr(progress, "perf_counter", lambda: now[0])
+    study(planned(tmp_path).file, dry_run=True)
+    assert f"about {7 * 18 / 60:.2g} min one after another" in capsys.readouterr().out.replace("2 min 6 s", "2.1 min")
+
+
+def test_keys_that_count_for_each_client_and_variants_left_out_are_named(tmp_path: Path, found: Callable) -> None:
+    """FALKON's centres; FALKON alone cannot run. One-shot ridge has no such key."""
+    found(lambda space: space.middle)
+    text = re.sub("methods: .*", "methods: [falkon, one_shot_ridge]", SMALL) + "beside: [alone, pooled]\n"
+    text = re.sub("set: .*", "set: [kernels=rbf_single, kernels.D=4]", text)
+    plan = planned(tmp_path, text)
+    play(plan)
+    answer = Answer.of(plan)
+    [said] = answer.unlike
+    assert said.startswith("FALKON (pooled) is one client, and algo.centres counts for each client")
+    assert said in answer.sentences and any(note.startswith("FALKON (alone) is left out: ") for note in answer.notes)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said", "instead"),
+    [
+        ("trials: 2", "trials: 2, once: true", "had one search for all seeds", "its own search in each seed"),
+        ("judge:", "limit_s: 100\njudge:", "more than 100 seconds counted as failed", ""),
+        ("judge:", "budget: {uplink_bytes: 1e9}\njudge:", "uplink bytes of at most 1e+09", ""),
+        ("seeds: 3", "seeds: 5, looks: [5]", "if the 99\\,\\% interval lies", "if the 90\\,\\% interval lies"),
+        ("judge:", "claim: seeds\njudge:", "by Student's t over seeds", "times the variance over 20 blocks"),
+    ],
+)
+def test_each_sentence_on_methods_is_of_what_was_done(
+    done: Plan, tmp_path: Path, found: Callable, old: str, new: str, said: str, instead: str
+) -> None:
+    """A sentence that is true of one study is not in the paragraph of another."""
+    found(lambda space: space.middle)
+    plan = planned(tmp_path, SMALL, (old, new))
+    play(plan)
+    paragraph, other = methods_paragraph(Answer.of(plan)), methods_paragraph(Answer.of(done))
+    assert said in paragraph and said not in other
+    assert instead in other and (not instead or instead not in paragraph)

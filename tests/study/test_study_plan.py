@@ -3,11 +3,14 @@
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from fkl.basics.errors import BadValue, FklError
+from fkl.cli.commands import commands
 from fkl.config.choices import files, tuned_keys
 from fkl.config.compose import compose
 from fkl.study.plan import Plan, has_key
+from fkl.study.progress import check
 from fkl.study.search import best_of
 from fkl.study.space import Range
 
@@ -93,13 +96,106 @@ def test_ranges() -> None:
     assert Range.read("depth", "2..6").low == 2
     assert [eta.end_of(value) for value in (0.0011, 0.05, 2.9)] == ["low", "", "high"]
     assert str(eta.widened("high")) == "log 0.001..30"
-    assert Range.read("forget", "0.95..1.0").end_of(1.0) == ""
     middles = [Range.read("key", text).middle for text in ("log 0.01..100", "0.5..1.5", "2..6", ["a", "b", "c"])]
     assert middles == [1.0, 1.0, 4, "b"]
     with pytest.raises(BadValue, match="eta="):
         Range.read("eta", "0..")
 
 
+@pytest.mark.parametrize(
+    ("text", "low", "high"),
+    [
+        ("0.95..1.0", "0.9..1", "0.95..1.05"),
+        ("2..6", "-2..6", "2..10"),
+        ("log 1e-3..3", "log 0.0001..3", "log 0.001..30"),
+        ("-1.0..3.0", "-5..3", "-1..7"),
+    ],
+)
+def test_every_range_has_two_ends_and_grows_at_either(text: str, low: str, high: str) -> None:
+    one = Range.read("key", text)
+    assert [one.end_of(value) for value in (one.low, one.middle, one.high)] == ["low", "", "high"]
+    assert (str(one.widened("low")), str(one.widened("high"))) == (low, high)
+
+
+def test_a_range_grows_as_far_as_its_key_allows() -> None:
+    beta = Range.read("beta", "0.0..0.95")
+    assert str(beta.widened("high", lambda value: 0 <= value < 1)) == "0..0.98"
+    assert beta.widened("low", lambda value: 0 <= value < 1) is None, "0 is the key's own limit"
+    depth = Range.read("depth", "2..6")
+    assert str(depth.widened("low", lambda value: value >= 1)) == "1..6"
+    assert depth.widened("high", lambda value: value <= 6) is None
+    rate = Range.read("rate", "log 0.05..1")
+    assert rate.widened("high", lambda value: 0 < value <= 1) is None
+    numbers = Range.read("N", [5, 11, 51])
+    assert [numbers.end_of(value) for value in numbers.values] == ["low", "", "high"]
+    assert numbers.widened("high") is None and Range.read("N", [11, 51]).end_of(11) == ""
+    assert Range.read("loss", ["a", "b", "c"]).end_of("a") == Range.read("flag", [True, False]).end_of(True) == ""
+
+
+@pytest.mark.parametrize("name", files("algo"))
+def test_ranges_that_ship_know_the_limits_of_their_keys(tmp_path: Path, name: str) -> None:
+    """A wider range, where there is one, has an end that a run accepts."""
+    plan = read(tmp_path, f"methods: [{name}, {{algo: {name}, name: other}}]\ndatasets: [diabetes]\n")
+    [dataset], method = plan.datasets, plan.methods[0]
+    for key, space in plan.spaces(dataset, method).items():
+        for end in ("low", "high"):
+            wider = plan.widened(dataset, method, key, space, end)
+            value = getattr(space if wider is None else wider, end)
+            plan.run((*plan.words_of(dataset, method), *plan.middles(dataset, method), f"{key}={value}"))
+            assert wider is None or wider.end_of(getattr(space, end)) in ("", end)
+
+
+def test_one_method_beside_itself_is_a_study_and_pairs_name_its_variants(tmp_path: Path) -> None:
+    plan = read(tmp_path, "methods: [vm_kofl]\ndatasets: [diabetes]\nbeside: [alone, mean]\n")
+    assert plan.pairs == [("vM-KOFL", "vM-KOFL (alone)")]
+    pair = "pairs: [[POF-MKL, vM-KOFL (alone)], [vM-KOFL (alone), vM-KOFL]]\n"
+    plan = read(tmp_path, GOOD + "beside: [alone]\n" + pair)
+    others = [("vM-KOFL (alone)", "vM-KOFL"), ("POF-MKL", "POF-MKL (alone)")]
+    assert plan.pairs == [("POF-MKL", "vM-KOFL (alone)"), *others]
+
+
+def test_a_method_of_a_module_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for `fkl run --config-dir`, in a study and in each command that builds a run."""
+    monkeypatch.chdir(tmp_path)
+    name = f"own_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text("from fkl.algorithms.federated.descent import OfmklAvg as Own\n")
+    source = f"{name}.Own"
+    (tmp_path / "mine" / "algo").mkdir(parents=True)
+    (tmp_path / "mine" / "algo" / "mine.yaml").write_text(f"# Mine\n_target_: {source}\n")
+    plan = read(tmp_path, "config_dir: mine\nmethods: [{algo: mine, name: Mine}, ofmkl_avg]\ndatasets: [diabetes]\n")
+    assert plan.not_tuned(plan.datasets[0]) == [plan.methods[0].name]
+    assert plan.trials_of(plan.datasets[0], plan.methods[0]) == 1
+    for command in ("plan", "data describe", "plan -m"):
+        words = [*command.split(), "algo=mine", "dataset=diabetes", "kernels.D=4", "--config-dir", "mine"]
+        result = CliRunner().invoke(commands, words)
+        assert result.exception is None, (command, result.output)
+
+
 def test_the_trial_with_the_smallest_error_is_chosen_of_those_that_ended() -> None:
     trials = [{"error": error, "values": number} for number, error in enumerate((2.0, None, 1.0, 3.0))]
     assert best_of(trials) == 2 and best_of(trials[1:2]) is None
+
+
+@pytest.mark.parametrize("space", ["algo.level: 0.1..0.9", "algo.loss: [square, quantile]"])
+def test_a_search_cannot_choose_what_the_error_is(tmp_path: Path, space: str) -> None:
+    """The pinball loss of level 0.9 is smaller than that of 0.5 for most data, whatever the method."""
+    with pytest.raises(FklError, match="what the error is"):
+        read(tmp_path, GOOD + f"tune: {{space: {{{space}}}}}\n")
+
+
+@pytest.mark.parametrize("other", ["level: 0.9", "loss: square"])
+def test_methods_are_judged_by_one_error(tmp_path: Path, other: str) -> None:
+    loss = "loss: quantile, " * ("level" in other)
+    methods = f"[{{algo: ofmkl_avg, loss: quantile, level: 0.5}}, {{algo: vm_kofl, {loss}{other}}}]"
+    words = "set: [partition=iid, partition.clients=5, partition.rounds=20, kernels.D=4]\n"
+    plan = read(tmp_path, f"methods: {methods}\ndatasets: [diabetes]\n" + words)
+    with pytest.raises(FklError, match=r"pinball of level 0.5.*errors of one kind"):
+        check(plan)
+    check(
+        read(
+            tmp_path,
+            f"methods: {methods}\ndatasets: [diabetes]\n{words}".replace(
+                other, (loss and "level: 0.5") or "loss: quantile"
+            ),
+        )
+    )

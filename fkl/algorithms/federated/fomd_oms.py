@@ -37,6 +37,8 @@ class ModelSelection(WithLoss, Federated):
 
     not_traceable: ClassVar[str] = ""
 
+    per_client: ClassVar[tuple[str, ...]] = ("J",)
+
     J: int = key(
         2,
         "Number of kernels that a client uses in a round, 2 to N; 1 if there is only one kernel.",

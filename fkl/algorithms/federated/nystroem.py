@@ -65,6 +65,8 @@ class Nystroem(HoldOut, OnBatches):
     idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS
     in_conditions: ClassVar[bool] = False
 
+    per_client: ClassVar[tuple[str, ...]] = ("centres",)
+
     centres: int = key(10, "Number of samples that a client sends; a client with fewer sends all.", least=1, most=10000)
     iterations: int = key(20, "Number of rounds; the first exchanges the centres.", least=1, most=1_000_000)
     lam: float = key(1e-2, "Regularisation lambda of the sum over all clients.", above=0)

@@ -35,6 +35,8 @@ class PofMkl(Descent):
     label: ClassVar[str] = "POF-MKL"
     unbiased: ClassVar[bool] = True
 
+    per_client: ClassVar[tuple[str, ...]] = ("M",)
+
     M: int = key(
         1,
         "Kernels per bin: the largest number of kernels whose updates a client sends in a round, 1 to N.",

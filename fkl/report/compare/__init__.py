@@ -78,7 +78,7 @@ class Comparison:
     def _ranked(self) -> tuple[pd.DataFrame, list[str]]:
         if len(by_function(self.cells.every, self.metric)) > 1:
             return pd.DataFrame(), [f"No ranks over columns, in which {self.metric} is not one function."]
-        return pairs.average_ranks(self.pivot)
+        return pairs.average_ranks(self.pivot, self.cells.sources)
 
     @property
     def tests(self) -> pd.DataFrame:
@@ -170,7 +170,7 @@ class Comparison:
             say("", *self.verdicts, f"({self.about_verdicts}.)")
         if len(self.ranks):
             best = [f"{method} {rank:.2f}" for method, rank in self.ranks.mean().head(MOST_ROWS).items()]
-            say("", f"Average ranks over {len(self.ranks)} data sets: {', '.join(best)}")
+            say("", f"Average ranks over {plural(len(self.ranks), 'data set')}: {', '.join(best)}")
         say("", *self.remarks)
 
     def write(self, folder: str | Path, dark: bool = False, style: str = "screen") -> list[Path]:

@@ -65,6 +65,15 @@ class Cells:
         return [*dict.fromkeys(cell.dataset for cell in self.runs)]
 
     @property
+    def sources(self) -> dict[str, str]:
+        """Data set of each column: columns that differ in a key, such as partition.alpha, are one data set."""
+        found = {}
+        for cell, runs in self.runs.items():
+            path = (runs[0].config.get("dataset") or {}).get("path")
+            found[cell.dataset] = runs[0].dataset + (f" ({path})" if path else "")
+        return found
+
+    @property
     def every(self) -> list[EndedRun]:
         """All runs, cell by cell."""
         return [run for runs in self.runs.values() for run in runs]

@@ -73,7 +73,7 @@ def _figures(
         told += f"; the {len(looks)} best of {len(pivot.methods)} methods"
     datasets = pivot.datasets[:MOST_PANELS]
     if len(datasets) < len(pivot.datasets):
-        told += f"; the first {len(datasets)} of {len(pivot.datasets)} data sets"
+        told += f"; the first {len(datasets)} of {len(pivot.datasets)} columns"
     courses = in_forks({cell: partial(course, cell) for cell in shown if cell.dataset in datasets})
     work: dict[str, Callable[[], dict[str, bytes] | None]] = {}
     for name, words in AXES.items():

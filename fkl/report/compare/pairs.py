@@ -1,5 +1,6 @@
 """Pairs of methods on each data set, with the verdicts that studies use; and ranks over data sets."""
 
+from collections.abc import Mapping
 from itertools import combinations
 
 import numpy as np
@@ -59,8 +60,16 @@ def without_ratio(pivot: Pivot, dataset: str) -> list[str]:
     return [method for method, values in judged.items() if (values <= 0).any()]
 
 
-def average_ranks(pivot: Pivot) -> tuple[pd.DataFrame, list[str]]:
+def average_ranks(pivot: Pivot, sources: Mapping[str, str] | None = None) -> tuple[pd.DataFrame, list[str]]:
     """Rank the methods that were run on all data sets by their means on each.
+
+    A data set with several columns counts once: its ranks are averaged over them, and ranked again.
+
+    Parameters
+    ----------
+    pivot : Pivot
+    sources : mapping of str to str, optional
+        Data set of each column, see `fkl.report.compare.cells.Cells.sources`; by default the column itself.
 
     Returns
     -------
@@ -73,9 +82,15 @@ def average_ranks(pivot: Pivot) -> tuple[pd.DataFrame, list[str]]:
     signed = (-pivot.means if pivot.larger_is_better else pivot.means)[:, ranked]
     everywhere = np.flatnonzero(~np.isnan(signed).any(axis=1))
     methods = [pivot.methods[i] for i in everywhere]
+    columns = [pivot.datasets[j] for j in ranked]
+    of_column = [(sources or {}).get(name, name) for name in columns]
     if len(ranked) < 2 or len(methods) < 2:
         return pd.DataFrame(), []
-    placed = pd.DataFrame(signed[everywhere].T, [pivot.datasets[j] for j in ranked], methods).rank(axis=1)
+    if len(set(of_column)) < 2:
+        return pd.DataFrame(), [f"No ranks over data sets: all columns are of one data set, {of_column[0]}."]
+    names = columns if len(set(of_column)) == len(columns) else of_column
+    placed = pd.DataFrame(signed[everywhere].T, names, methods).rank(axis=1)
+    placed = placed.groupby(level=0, sort=False).mean().rank(axis=1)
     left = len(pivot.methods) - len(methods)
     notes = [f"Ranks include the {len(methods)} methods that were run on all data, and omit {left}."] if left else []
     return placed[placed.mean().sort_values(kind="stable").index], notes
