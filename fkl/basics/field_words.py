@@ -25,7 +25,7 @@ class FieldWord(NamedTuple):
 
 FIELD_WORDS = (
     FieldWord(
-        "partition.order order shuffle shuffled consecutive",
+        "order shuffle shuffled consecutive",
         ("partition=iid", "partition=blocks"),
         "iid deals rows at random, as order=shuffled did; blocks are consecutive rows, as iid dealt before",
     ),

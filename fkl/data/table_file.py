@@ -53,6 +53,8 @@ WHOLE_DAY = "%Y-%m-%d"
 ROWS_LOOKED_AT = 50
 """Number of rows by which a column of dates is recognised."""
 PATTERN = re.compile(r"[*?[]")
+LONGEST_ID = 1e21
+"""Numbers from here on have more digits than ids."""
 MICROSECONDS_OF_DAY = 86_400e6
 ROUNDED = "numbers above 2^53, so ids that were saved like this have lost their last digits"
 TEXTS = ("refuse", "drop", "code", "one_hot")
@@ -577,7 +579,7 @@ class TableFile(Keys):
 
     def holds_rounded_ids(self, column: Column) -> bool:
         """Whether the numbers of a column are like ids that were saved as floats, and so lost their last digits."""
-        large = np.abs(column.numbers) >= EXACT
+        large = (np.abs(column.numbers) >= EXACT) & (np.abs(column.numbers) < LONGEST_ID)
         if not large.any():
             return False
         there = column.numbers[~column.holes]

@@ -154,7 +154,8 @@ class Verdict:
         both, of = f"{self.a} and {self.b}", self.difference
         if np.isnan(self.p):
             same = f"the same difference, {percent(of.m)} %," if of.m else "tied, with the same errors"
-            return f"{both}: {'cannot tell, ' if of.m else ''}{same} in every {of.unit}: what differs between them changed nothing"
+            doubt = "cannot tell, " if of.m else ""
+            return f"{both}: {doubt}{same} in every {of.unit}: what differs between them changed nothing"
         if self.outcome == EQUAL:
             interval = f"{_percents(of, 1 - 2 * self.level)} at {100 * (1 - 2 * self.level):g} %"
             return f"{both} are practically equal, within {100 * self.margin:g} %: {interval}"

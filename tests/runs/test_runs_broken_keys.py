@@ -117,6 +117,7 @@ TAKES = dict.fromkeys([("TableSet", "no_signal"), ("Centralized", "eps"), ("Fede
 TAKES |= {
     ("TableFile", "date_format"): ("null", "{a: 1}"),  # the latter is refused as date_format.a
     ("TableFile", "fill"): ("{mse: m.f}",),
+    ("TableFile", "files"): ("{mse: m.f}",),  # refused as files.mse
     ("TableFile", "hole"): ("[word]", "[nan]"),
 }
 """What a key may be all the same, which others of its type or name cannot."""

@@ -31,7 +31,7 @@ EXPECTED: dict[str, tuple[str, list[str], int, int]] = {
         100,
         4,
     ),
-    "fdskl": ("error", ["iterations", "test_error", *PARTIES], 20, 2),
+    "fdskl": ("error", ["iterations", "test_error", "test_accuracy", *PARTIES], 20, 2),
 }
 """For one method of each kind of task: its figures, columns, rounds and clients."""
 OTHERS = sorted({*ALGORITHMS, *LOCAL_BATCHES} - {*EXPECTED})
