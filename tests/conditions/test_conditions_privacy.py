@@ -298,7 +298,10 @@ def test_noise_comes_last_and_is_never_read_off() -> None:
     [
         ("algo=ofmkl_avg privacy=central privacy.delta=0.5", "1/400 = 0.0025, one over the number of samples"),
         ("algo=ofmkl_avg privacy=local privacy.delta=0.0025", "1/400 = 0.0025, one over the number of samples"),
-        ("algo=fedavg algo.iterations=2 privacy=central privacy.delta=0.01", "one over the number of samples"),
+        (
+            "algo=fedavg kernels=coke algo.iterations=2 privacy=central privacy.delta=0.01",
+            "one over the number of samples",
+        ),
         ("algo=odkla privacy=local privacy.delta=0.01", "1/400 = 0.0025, one over the number of samples"),
     ],
 )
