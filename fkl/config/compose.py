@@ -330,6 +330,11 @@ def _as_typed(config: dict[str, Any], word: Word) -> Word:
 
 
 def _is_of_words(config: dict[str, Any], key: str) -> bool:
+    """Whether a key's declared type is a name or a word, or has some."""
+    group, _, inside = key.partition(".")
+    of_group = config.get(group)
+    if isinstance(of_group, dict) and inside and re.split(r"[.\[]", inside)[0] not in of_group:
+        return False  # no such key: its class need not be imported to say so
     from fkl.config.loading import type_of_key
 
     return holds_words(type_of_key(config, key))

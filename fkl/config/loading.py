@@ -370,9 +370,6 @@ def type_of_key(config: dict[str, Any], key: str) -> Any:
     """Declared type of a key of a composed configuration; Any if that is not known."""
     kind: Any = Settings
     node: Any = config
-    group, _, inside = key.partition(".")
-    if isinstance(of_group := config.get(group), dict) and inside and re.split(r"[.\[]", inside)[0] not in of_group:
-        return Any  # no such key: the class need not be imported to say so
     for place, name in enumerate(key.replace("[", ".").replace("]", "").split(".")):
         node = node.get(name) if isinstance(node, dict) else None
         if isinstance(node, dict) and "_target_" in node:

@@ -18,7 +18,8 @@ SIGNS = str.maketrans({
     "≈": "~", "→": "->", "∈": "in", "’": "'", "“": '"', "”": '"', "₁": "1", "₂": "2", "γ": "gamma", "ξ": "xi",
     "¼": "1/4", "½": "1/2", "¾": "3/4", "⅐": "1/7", "⅞": "7/8", "‘": "'", "«": '"', "»": '"',
     "„": '"', "₹": "INR", "—": "-", "―": "-",
-    **dict.fromkeys("\u2010\u2011\u2012\ufe63\uff0d", "-"), "\u00a0": " ", "\u202f": " ", "\ufffd": "?", "€": "EUR", "£": "GBP", "¥": "JPY", "‰": "per mille",
+    **dict.fromkeys("\u2010\u2011\u2012\ufe63\uff0d", "-"),
+    "\u00a0": " ", "\u202f": " ", "\ufffd": "?", "€": "EUR", "£": "GBP", "¥": "JPY", "‰": "per mille",
 })  # fmt: skip
 """Signs that fkl prints, and their replacements for encodings that lack them."""
 RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻"
