@@ -61,7 +61,7 @@ class RakerRegressor(StreamLearner, IncrementalRegressor):
         random_state: Any = 0,
         loss: str = "square",
         level: float = 0.5,
-        delta: float = 1.0,
+        delta: float = 0.1,
     ) -> None:
         self.kernels, self.eta, self.lam, self.precision, self.random_state = kernels, eta, lam, precision, random_state
         self.loss, self.level, self.delta = loss, level, delta
@@ -161,7 +161,7 @@ class OmklGfRegressor(StreamLearner, IncrementalRegressor):
         random_state: Any = 0,
         loss: str = "square",
         level: float = 0.5,
-        delta: float = 1.0,
+        delta: float = 0.1,
     ) -> None:
         self.kernels, self.eta, self.lam, self.precision, self.random_state = kernels, eta, lam, precision, random_state
         self.M, self.J, self.exploring, self.horizon = M, J, exploring, horizon
@@ -253,7 +253,7 @@ class OmkrRegressor(StreamLearner, IncrementalRegressor):
         precision: str = "float32",
         loss: str = "square",
         level: float = 0.5,
-        delta: float = 1.0,
+        delta: float = 0.1,
     ) -> None:
         self.kernels, self.eta, self.precision = kernels, eta, precision
         self.loss, self.level, self.delta = loss, level, delta
