@@ -633,4 +633,4 @@ def posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
         logdet[r, i], whole[r, i] = _cholesky_inverse(gram[r, i], pull[r, i], noise[r, i], root[r, i], theta[r, i])
 
 
-# Compiled with parts of other modules: cafb5308, see tests/test_compiled.py
+# Compiled with parts of other modules: 90506407, see tests/test_compiled.py

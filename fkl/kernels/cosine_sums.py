@@ -108,4 +108,4 @@ def add_sparse_cosines(data, indices, indptr, w, phase, alpha, factor, out):
         out[i] = factor * out[i] + total
 
 
-# Compiled with parts of other modules: f6033268, see tests/test_compiled.py
+# Compiled with parts of other modules: 2feef68e, see tests/test_compiled.py

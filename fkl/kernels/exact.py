@@ -131,4 +131,4 @@ def _substitute(begin, end, family, rate, y, eta, loss, n, within, a, f):
             a[i, n + b] = -eta[b] * slope_of_one(loss, f[b, i], y[b]) / 2
 
 
-# Compiled with parts of other modules: 6467a2bf, see tests/test_compiled.py
+# Compiled with parts of other modules: 4d36762f, see tests/test_compiled.py

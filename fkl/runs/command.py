@@ -192,9 +192,10 @@ def verdict(summary: Mapping[str, Array]) -> Verdict:
         found = mean[error]
         worse = {SHORT[name]: value for name, value in there.items() if not found < value}
         if worse:
-            whose = {name: "the" if name == HINDSIGHT else WHOSE[error] for name in worse}
-            of = " and ".join(f"{whose[name]} {name} ({number(value)})" for name, value in worse.items())
-            return Verdict(NOT_BELOW, f"not better than {of}")
+            told = {name: f"{name} ({number(value)})" for name, value in worse.items()}
+            best = [f"the {told.pop(HINDSIGHT)}"] if HINDSIGHT in told else []
+            own = [f"{WHOSE[error]} {' and '.join(told.values())}"] if told else []
+            return Verdict(NOT_BELOW, f"not better than {' and '.join(own + best)}")
         shown = {SHORT[name]: value for name, value in there.items() if SHORT[name] != HINDSIGHT}
         apart = (f"{percent_apart(found, value)} the {name}" for name, value in shown.items())
         return Verdict(BELOW, ", ".join(apart))

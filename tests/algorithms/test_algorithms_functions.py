@@ -37,7 +37,7 @@ SCENARIOS = [
 def test_a_function_predicts_what_its_method_shows(words: str, tmp_path, monkeypatch) -> None:
     load_iris(as_frame=True).frame[::5].to_csv(tmp_path / "iris.csv", index=False)
     monkeypatch.chdir(tmp_path)
-    compared = list(comparisons(prepare(scenario(*words.split()))))
+    compared = list(comparisons(prepare(scenario(*words.split())), np.random.default_rng(0)))
     for one in compared:
         assert one.model == pytest.approx(one.shown, rel=1e-6 * one.times, abs=1e-6 * one.times, nan_ok=True)
     assert any(np.abs(one.shown).max() > 1e-3 for one in compared)

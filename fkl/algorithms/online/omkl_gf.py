@@ -188,4 +188,4 @@ def _probability_reached(p, A, floor):
     return np.maximum(q, floor)
 
 
-# Compiled with parts of other modules: 5002eb06, see tests/test_compiled.py
+# Compiled with parts of other modules: 5998adea, see tests/test_compiled.py

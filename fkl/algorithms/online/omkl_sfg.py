@@ -447,4 +447,4 @@ def farthest_first(log_inner: Float64s, log_total: Float64s, members: int) -> tu
     return sign, size
 
 
-# Compiled with parts of other modules: 5002eb06, see tests/test_compiled.py
+# Compiled with parts of other modules: 5998adea, see tests/test_compiled.py

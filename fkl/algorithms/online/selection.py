@@ -208,4 +208,4 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
     return y_hat / total, squared_norm / total
 
 
-# Compiled with parts of other modules: f6033268, see tests/test_compiled.py
+# Compiled with parts of other modules: 2feef68e, see tests/test_compiled.py
