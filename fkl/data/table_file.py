@@ -53,6 +53,8 @@ WHOLE_DAY = "%Y-%m-%d"
 ROWS_LOOKED_AT = 50
 """Number of rows by which a column of dates is recognised."""
 PATTERN = re.compile(r"[*?[]")
+MOST_COMPARED = 2000
+"""Most columns times sites that a run compares; `fkl data describe` compares all."""
 LONGEST_ID = 1e21
 """Numbers from here on have more digits than ids."""
 MICROSECONDS_OF_DAY = 86_400e6
@@ -379,7 +381,9 @@ class TableFile(Keys):
             table = replace(table, site=column.codes(rows, names).astype(np.int64), site_names=names)
         numeric = [name for name in (*features, self.target) if not columns[name].text and name not in words]
         numbers = {name: columns[name].numbers[rows] for name in numeric}
-        for line in sites_apart(numbers, table.site, table.site_names) if len(table.site_names) > 1 else ():
+        sites = len(table.site_names)
+        compared = sites > 1 and sites * len(numeric) <= MOST_COMPARED
+        for line in sites_apart(numbers, table.site, table.site_names) if compared else ():
             note(f"{self.path}: {line}")
         return table
 
