@@ -7,7 +7,7 @@ import click
 
 from benchmarks import FRAMEWORKS, HEADINGS, against, bench, checked, frameworks, series, this_machine
 from fkl.basics.errors import FklError
-from fkl.screen.messages import note, say
+from fkl.screen.messages import print_lines, print_note
 from fkl.screen.sheet import FORMATS, Sheet
 
 
@@ -29,14 +29,14 @@ def command(
         raise FklError("--store: keeps ratios to the floor, which neither --against nor frameworks measures")
     if commit is not None:
         rows = against.compared(checked(names), commit)
-        note(this_machine())
+        print_note(this_machine())
         Sheet.from_rows(against.HEADINGS, rows, (2, 3)).show(format)
         sys.exit(int(any(against.SLOWER in row[-1] for row in rows)))
     if names == (FRAMEWORKS,):
         if environments is None:
             raise FklError("frameworks: say where environments are made, --environments FOLDER")
         rows = frameworks.compared(Path(environments))
-        note(this_machine())
+        print_note(this_machine())
         return Sheet.from_rows(frameworks.HEADINGS, rows, range(1, 5)).show(format)
     if store is not None:
         series.read(Path(store))  # refused before minutes of measuring
@@ -44,9 +44,9 @@ def command(
     if store is not None:
         series.append(Path(store), rows)
     if format == "table":
-        say(machine, "")
+        print_lines(machine, "")
     else:
-        note(machine)
+        print_note(machine)
     Sheet.from_rows(HEADINGS, rows, range(2, 7)).show(format)
 
 

@@ -21,7 +21,7 @@ from typing import Any, Self
 import numpy as np
 
 from fkl.basics.errors import FklError
-from fkl.screen.messages import note
+from fkl.screen.messages import print_note
 
 ROOT = Path(__file__).parents[1]
 WORKER = Path(__file__).with_name("worker.py")
@@ -77,7 +77,7 @@ def compared(names: Iterable[str], commit: str) -> list[tuple[str, ...]]:
             known = old.ask(name)
             for number, case in enumerate(new.ask(name)):
                 if case not in known:
-                    note(f"{', '.join(case)}: left out, as {commit} does not have it")
+                    print_note(f"{', '.join(case)}: left out, as {commit} does not have it")
                     continue
                 method, shape = case
                 ratios = _ratios(new, number, old, known.index(case), method)
@@ -119,7 +119,7 @@ def _ratios(new: Tree, number: int, old: Tree, old_number: int, method: str) -> 
             after = new.ask(number)
             before = old.ask(old_number)
         turns.append([one / other for one, other in zip(after, before, strict=True)])
-        note(f"{method}, {turn + 1} of {TURNS}: {after[0]:.3g} s, old {before[0]:.3g} s")
+        print_note(f"{method}, {turn + 1} of {TURNS}: {after[0]:.3g} s, old {before[0]:.3g} s")
     return [[*ratios] for ratios in zip(*turns, strict=True)]
 
 

@@ -20,7 +20,7 @@ from fkl.data.problem import Batch, Problem
 from fkl.engines.base import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
-from fkl.network.topology import connected
+from fkl.network.topology import topology_of_graph
 
 K, SIZE, DIMENSION, EDGES, T, R, L = 10, 1860, 25, 14, 2000, 20, 100
 DICTIONARY = Dictionary(N=1, D=L, bandwidth_convention="deviation", smallest=1.0, largest=1.0)
@@ -38,7 +38,7 @@ def make_experiment(algorithm: Any) -> Experiment:
     y = 0.5 + 0.5 * np.sin(3 * x.sum(axis=-1))
     stream = Problem(x, y, np.ones((SIZE, K), np.bool_), np.zeros(K, np.int64))
     batch = Batch.from_problem(stream, algorithm.iterations, algorithm.test_share, None, generator)
-    return Experiment(batch, DICTIONARY, Network(), algorithm, 0, R, "float32", connected(GRAPH))
+    return Experiment(batch, DICTIONARY, Network(), algorithm, 0, R, "float32", topology_of_graph(GRAPH))
 
 
 def floor_seconds() -> float:

@@ -11,8 +11,8 @@ from threadpoolctl import threadpool_limits
 
 from fkl.data.problem import Problem
 from fkl.engines.base import Experiment
-from fkl.engines.rounds import rehearse, simulate
-from fkl.kernels.compiled import sincos
+from fkl.engines.rounds import rehearse_round, simulate_run
+from fkl.kernels.compiled import sine_and_cosine
 from fkl.kernels.threads import in_parts
 
 THREADS = os.cpu_count() or 1
@@ -30,7 +30,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 def run_seconds(experiment: Experiment) -> float:
     """Time that a run spends in its algorithm."""
-    return sum(chunk.seconds for chunk in simulate(experiment, None, None, lambda _: None))
+    return sum(chunk.seconds for chunk in simulate_run(experiment, None, None, lambda _: None))
 
 
 def parts_seconds(work: Callable[[int, int], object], count: int) -> float:
@@ -57,7 +57,7 @@ def projections_seconds(x: NDArray[np.floating], rho: NDArray[np.floating]) -> f
 
 def replicate_bytes(experiment: Experiment) -> int:
     """Peak of the memory that a replicate takes, besides the data, as `fkl plan` measures it."""
-    return rehearse(experiment)[1]
+    return rehearse_round(experiment)[1]
 
 
 def random_stream(T: int, K: int, dimension: int, noise: float = 0.0) -> Problem:
@@ -117,7 +117,7 @@ def _rounds(angle, scale, common, theta, clients, products, rounds):
 @njit
 def _round_of_some(angle, scale, common, own, products, sine, cosine, f):
     """A round of clients whose features are together in the cache."""
-    sincos(angle, scale, sine, cosine)
+    sine_and_cosine(angle, scale, sine, cosine)
     sines, cosines = sine.reshape(ROWS, -1), cosine.reshape(ROWS, -1)
     if products > 0:
         np.dot(sines, common[0], f)
@@ -137,7 +137,7 @@ def _sincos_blocks(angle, scale, sine, cosine, theta, learning, count):
     for thread in prange(angle.shape[0]):
         f, own = np.empty(rows, np.float32), theta.copy()
         for _ in range(count // angle.shape[0]):
-            sincos(angle[thread], scale, sine[thread], cosine[thread])
+            sine_and_cosine(angle[thread], scale, sine[thread], cosine[thread])
             if width:
                 sines = sine[thread, : rows * width].reshape(rows, width)
                 cosines = cosine[thread, : rows * width].reshape(rows, width)

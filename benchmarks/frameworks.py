@@ -24,10 +24,10 @@ from fkl.algorithms.federated.descent import Ofskl
 from fkl.basics.random_streams import Streams
 from fkl.data.problem import Problem
 from fkl.engines.base import Experiment
-from fkl.engines.rounds import simulate
+from fkl.engines.rounds import simulate_run
 from fkl.kernels import Dictionary
 from fkl.network import Network
-from fkl.screen.messages import note
+from fkl.screen.messages import print_note
 
 CLIENTS, ROUNDS, DIMENSION, PLAYS = (10, 100, 1000), 100, 48, 3
 METHOD: Any = Ofskl(eta=0.5, lam=1e-3)
@@ -80,16 +80,16 @@ def compared(folder: Path) -> list[tuple[str, ...]]:
         python = Path(sys.executable) if not peer.package else environment(folder / peer.script, peer.package)
         for K, problem in problems.items() if python is not None else ():
             if (rounds := peer.rounds.get(K, ROUNDS)) == 0:
-                note(f"{name}, {K} clients: not played, as it takes too long")
+                print_note(f"{name}, {K} clients: not played, as it takes too long")
                 continue
             plays = [played_by(peer, python, problem, rounds) for _ in range(PLAYS)]
             if None in [seconds for seconds, _ in plays]:
-                note(f"{name}, {K} clients: its script failed: {plays[0][1]}")
+                print_note(f"{name}, {K} clients: its script failed: {plays[0][1]}")
                 continue
             seconds = float(np.median([one for one, _ in plays]))
             apart = np.abs(plays[0][1] - played(problem, rounds)[1]).max()
             rows.append((name, str(K), f"{1000 * seconds:.3g}", f"{seconds / ours[K]:.3g}", f"{apart:.1e}"))
-            note(f"{name}, {K} clients, {rounds} rounds: {1000 * seconds:.3g} ms a round")
+            print_note(f"{name}, {K} clients, {rounds} rounds: {1000 * seconds:.3g} ms a round")
     return rows
 
 
@@ -102,7 +102,7 @@ def played(problem: Problem, rounds: int) -> tuple[float, NDArray[np.float64]]:
         if next(left) in (0, rounds - 1):  # reading this clock is a system call, which takes longer than a round
             marks.append(time.process_time())
 
-    [chunk] = simulate(experiment, 1, None, mark, keep_functions=True)
+    [chunk] = simulate_run(experiment, 1, None, mark, keep_functions=True)
     function: Any = chunk.learned[0].function
     return (marks[1] - marks[0]) / (rounds - 1), function.theta.astype(np.float64).ravel()
 
@@ -112,11 +112,11 @@ def environment(folder: Path, package: str) -> Path | None:
     python = folder / "bin" / "python"
     if python.exists():
         return python
-    note(f"{package} is installed in {folder}")
+    print_note(f"{package} is installed in {folder}")
     for command in ([sys.executable, "-m", "venv", str(folder)], [str(python), "-m", "pip", "install", package]):
         done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
         if done.returncode != 0:
-            note(f"{package} is left out, as it cannot be installed: {_last_line(done.stderr)}")
+            print_note(f"{package} is left out, as it cannot be installed: {_last_line(done.stderr)}")
             return None
     return python
 

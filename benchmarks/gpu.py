@@ -16,7 +16,7 @@ from jax import lax
 from benchmarks.case import Case
 from benchmarks.floor import seconds
 from fkl.algorithms.federated.pof_mkl import PofMkl
-from fkl.config.loading import engine
+from fkl.config.loading import load_engine
 from fkl.data.problem import Problem
 from fkl.engines.base import Experiment, make_world
 from fkl.engines.jax import device_name
@@ -52,7 +52,7 @@ def case(K: int, R: int, T: int) -> Case:
         0,
         R,
         "float32",
-        engine=engine("jax"),
+        engine=load_engine("jax"),
     )
     world, _ = make_world(experiment, tuple(range(R)))
     with precise():

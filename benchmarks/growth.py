@@ -25,7 +25,7 @@ from fkl.engines.rounds import before_first_round
 from fkl.kernels import Dictionary
 from fkl.kernels.threads import at_most
 from fkl.network import Network
-from fkl.network.topology import connected
+from fkl.network.topology import topology_of_graph
 from fkl.screen.sheet import Sheet
 
 STEPS = np.geomspace(1, 100, 5)
@@ -49,7 +49,7 @@ def on_a_graph(K: int, n: int, D: int, T: int, R: int, d: int) -> Experiment:
     """DKLA, with four neighbours and n samples an agent."""
     method: Any = Dkla(iterations=T)
     batch = Batch.from_problem(random_stream(n, K, d), T, method.test_share, None, np.random.default_rng(0))
-    graph = connected(nx.random_regular_graph(DEGREE, K, seed=0))
+    graph = topology_of_graph(nx.random_regular_graph(DEGREE, K, seed=0))
     return Experiment(batch, Dictionary(D=D, **ONE_KERNEL), Network(), method, 0, R, "float32", graph)
 
 

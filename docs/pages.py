@@ -20,10 +20,10 @@ from fkl.cli.docstrings import found_class
 from fkl.cli.listing import by_family
 from fkl.config import choices
 from fkl.config.compose import keys_of
-from fkl.config.loading import ENGINES, engine
-from fkl.conformance import scenario
+from fkl.config.loading import ENGINES, load_engine
+from fkl.conformance import quick_run
 from fkl.engines.base import why_not_at_sites
-from fkl.papers import declared
+from fkl.papers import declared_paper
 from fkl.screen import columns
 from fkl.screen.units import bytes_of
 from fkl.study.plan import Plan
@@ -62,7 +62,7 @@ def write(folder: Path) -> None:
         if file.suffix == ".md":
             text = file.read_text(encoding="utf-8").replace(COLUMNS_HERE, _columns())
             if page.startswith("papers/"):
-                text = text.replace("## Differences", f"# {declared(file.parent.name)['title']}: differences", 1)
+                text = text.replace("## Differences", f"# {declared_paper(file.parent.name)['title']}: differences", 1)
             made[page] = _linked(text, file.relative_to(ROOT).as_posix(), page, pages, {*made, *copied})
         elif file.suffix == ".ipynb":
             made[page] = file.read_text(encoding="utf-8").replace("../../docs/", "../")
@@ -96,10 +96,10 @@ def _linked(text: str, source: str, page: str, pages: dict[str, str], known: set
 
 def _columns() -> str:
     """Meanings of columns, endings of their names, and kinds of messages, from `fkl.screen.columns`."""
-    sent = {f"{way}_{unit}": columns.meaning(f"{way}_{unit}") for way in columns.WHO for unit in columns.WHAT}
-    lost = {f"lost_{unit}": columns.meaning(f"lost_{unit}") for unit in columns.WHAT}
+    sent = {f"{way}_{unit}": columns.column_meaning(f"{way}_{unit}") for way in columns.WHO for unit in columns.WHAT}
+    lost = {f"lost_{unit}": columns.column_meaning(f"lost_{unit}") for unit in columns.WHAT}
     endings = {f"..._{ending.strip('_')}": words.format("...") for ending, words in columns.ENDINGS.items()}
-    coverage = {"coverage_50": columns.meaning("coverage_50")}
+    coverage = {"coverage_50": columns.column_meaning("coverage_50")}
     tables = {"column": columns.COLUMNS | coverage | endings | sent | lost, "kind of message": columns.KINDS}
     return "\n\n".join(
         "\n".join([f"| {heading} | meaning |", "|---|---|", *(f"| `{a}` | {_cell(b)} |" for a, b in of.items())])
@@ -119,7 +119,7 @@ IN_ONE_FILE = {
 
 def _methods() -> dict[str, str]:
     """A page for each method, and one for each family, which lists them by their printed names."""
-    found = {name: of_choice("algo", name) for name in choices.files("algo")}
+    found = {name: of_choice("algo", name) for name in choices.choice_files("algo")}
     titles = {name: str(get_class(str(keys_of("algo", name)["_target_"])).label) for name in found}  # type: ignore[attr-defined]
     made = {f"methods/{name}.md": _method(titles[name], one) for name, one in found.items()}
     families, pages = [], []
@@ -169,8 +169,8 @@ def _method(title: str, one: Description) -> str:
 
 def _engines(algo: str) -> str:
     """Engines that can run a method in a small scenario, and the reasons of the others."""
-    run = scenario(f"algo={algo}")
-    reasons = {f"`engine={name}`": engine(name).can_play(run) for name in ENGINES}
+    run = quick_run(f"algo={algo}")
+    reasons = {f"`engine={name}`": load_engine(name).can_play(run) for name in ENGINES}
     reasons["Flower"] = why_not_at_sites(run.algo)
     can = ", ".join(name for name, why in reasons.items() if why is None)
     return " ".join([f"**Engines:** {can}.", *(f"Not {name}: {why}." for name, why in reasons.items() if why)])
@@ -228,7 +228,7 @@ def _choices(folder: str) -> dict[str, str]:
     found = {
         (name if alone else f"{group}={name}"): of_choice(group, name)
         for group in groups
-        for name in choices.files(group)
+        for name in choices.choice_files(group)
     }
     rows = [f"| [{name}]({name}.md) | {_cell(one.what)} |" for name, one in found.items()]
     listed = [f"# {title}", "\n".join(["| name | |", "|---|---|", *rows]), _toc(found), ""]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fkl.cli.commands import SECTIONS, commands
 from fkl.cli.listing import ALL, WORDS, by_family
-from fkl.config.choices import abouts
+from fkl.config.choices import choice_descriptions
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {
@@ -93,7 +93,7 @@ docs/extending.md.
 
 def skill() -> str:
     """Instructions for agents that use fkl, in at most 60 lines."""
-    names = {group: [name for name, words in abouts(group).items() if words] for group in ALL}
+    names = {group: [name for name, words in choice_descriptions(group).items() if words] for group in ALL}
     return SKILL.format(
         what=commands.help,
         commands="\n".join(
@@ -117,12 +117,14 @@ def llms() -> str:
         files = [file for file in dict.fromkeys(files) if file not in told]
         told |= {*files}
         parts.append(_section(section, (f"[{_title(ROOT / file)}]({file})" for file in files)))
-    known = abouts("algo")
+    known = choice_descriptions("algo")
     for family, names in by_family([name for name, words in known.items() if words]).items():
         parts.append(_section(f"Methods: {family}", (f"`{name}`: {known[name]}" for name in names)))
     for group, words in WORDS.items():
         if group != "experiment":
-            parts.append(_section(f"{group}: {words}", (f"`{a}`: {b}" for a, b in abouts(group).items() if b)))
+            parts.append(
+                _section(f"{group}: {words}", (f"`{a}`: {b}" for a, b in choice_descriptions(group).items() if b))
+            )
     return "\n\n".join(parts) + "\n"
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fkl.runs.folder import damage
+from fkl.runs.folder import find_damage
 from fkl.runs.tables import TIMING_COLUMNS
 
 RUN = ("run", "dataset=diabetes", "kernels.N=5", "kernels.D=200", "replicates=12", "chunk=2", "checkpoint_s=0.01")
@@ -158,8 +158,8 @@ def carry_out(attack: Attack, template: Path, expected: dict[str, bytes]) -> str
         if page.exists() and not page.read_text().rstrip().endswith("</html>"):
             return "half a page"
         for run in (folder / "outputs" / "runs").glob("[!.]*"):
-            if damage(run) is not None:
-                return f"{run.name} looks finished: {damage(run)}"
+            if find_damage(run) is not None:
+                return f"{run.name} looks finished: {find_damage(run)}"
         again = start(words, folder)
         _, errors = again.communicate(timeout=LIMIT_S)
         if again.returncode != 0:

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from fkl.config.choices import Choices
-from fkl.config.loading import Run, engine
-from fkl.conformance import scenario
+from fkl.config.loading import Run, load_engine
+from fkl.conformance import quick_run
 from fkl.engines.base import why_not_at_sites
-from fkl.engines.rounds import simulate
-from fkl.runs.prepare import prepare
+from fkl.engines.rounds import simulate_run
+from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import TIMING_COLUMNS
 from fkl.tasks import task_of
 from fkl.tasks.batch import BatchTask
@@ -51,8 +51,8 @@ PARTITION = ("partition.clients=4", "partition.rounds=500")
 def shown(run: Run) -> dict[str, Any]:
     """All columns of a run, and its ledger's counts, by name."""
     with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-        experiment = prepare(run)
-        chunks = list(simulate(experiment, 1, None, id))
+        experiment = prepare_run(run)
+        chunks = list(simulate_run(experiment, 1, None, id))
     found: dict[str, Any] = {}
     for chunk in chunks:
         for part, columns in experiment.task.columns(chunk.judge, chunk.seconds_per_replicate())._asdict().items():
@@ -78,15 +78,15 @@ def apart(found: Mapping[str, Any], expected: Mapping[str, Any]) -> float:
 def cells(algo: str) -> list[str]:
     """numpy, numba, disk, jax in float64 and in float32, of one method, and why Flower cannot play it."""
     words = (f"algo={algo}", "precision=float64")
-    run, reference = scenario(*words), None
+    run, reference = quick_run(*words), None
     row = [f"{run.algo.label} (`{algo}`)"]
     for name in ENGINES:
-        if (why := engine(name).can_play(run)) is not None:
+        if (why := load_engine(name).can_play(run)) is not None:
             row.append(noted(why))
         elif name == "disk":
             row.append("✓ same bytes")
         else:
-            found = shown(scenario(*words, f"engine={name}"))
+            found = shown(quick_run(*words, f"engine={name}"))
             row.append("✓" if reference is None else f"✓ {apart(found, reference):.1e}")
             reference = found if reference is None else reference
     row.append(in_float32(algo) if row[-1].startswith("✓") else "")
@@ -103,12 +103,12 @@ def noted(why: str) -> str:
 
 def in_float32(algo: str) -> str:
     """Difference of 500 rounds in float32 from those of numba, if the stream, or the iterations, are long enough."""
-    kind = type(scenario(f"algo={algo}").algo)
+    kind = type(quick_run(f"algo={algo}").algo)
     alone = getattr(kind, "alone", False)
     streams = ("partition=stream", "partition.clients=1", "partition.rounds=500") if alone else PARTITION
     iterations = ("algo.iterations=500",) if issubclass(task_of(kind), BatchTask) else ()
     words = (f"algo={algo}", *LONG, *streams, *iterations)
-    found, expected = (shown(scenario(*words, f"engine={engine}")) for engine in ("jax", "numba"))
+    found, expected = (shown(quick_run(*words, f"engine={engine}")) for engine in ("jax", "numba"))
     return f"{apart(found, expected):.1e}"
 
 
@@ -116,8 +116,8 @@ def conditions() -> None:
     """Print which engine can play which condition, of POF-MKL and, on a graph, of ODKLA."""
     print("\n| condition |", " | ".join(ENGINES), "|\n|---|" + "---|" * len(ENGINES))
     for words in CONDITIONS:
-        run = scenario(*words)
-        marks = ["—" if engine(name).can_play(run) else "✓" for name in ENGINES]
+        run = quick_run(*words)
+        marks = ["—" if load_engine(name).can_play(run) else "✓" for name in ENGINES]
         print(f"| {run.algo.label}, `{words[-1]}` |", " | ".join(marks), "|")
 
 

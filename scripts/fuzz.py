@@ -32,8 +32,8 @@ from fkl.basics.errors import FklError, key_prefix
 from fkl.basics.files import SEAL, write_arrays
 from fkl.basics.random_streams import Role, shared_generator
 from fkl.config.choices import read_mapping, read_text
-from fkl.config.compose import compose
-from fkl.config.loading import load
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
 from fkl.data.encoder import Encoder
 from fkl.data.problem import Scale
 from fkl.data.store import Store
@@ -121,7 +121,7 @@ def _typed(suffix: str) -> list[bytes]:
 def _read_choice(folder: Path, content: bytes) -> None:
     (folder / "algo").mkdir(exist_ok=True)
     _written(folder, "algo/fuzzed.yaml", content)
-    load(compose("algo=fuzzed", folders=[folder]))
+    load_run(compose_config("algo=fuzzed", folders=[folder]))
 
 
 def _read_study(folder: Path, content: bytes) -> None:
@@ -183,7 +183,7 @@ def _models() -> list[bytes]:
 
 
 def _read_model(folder: Path, content: bytes) -> None:
-    read = model.load(_written(folder, model.MODEL, content))
+    read = model.load_model(_written(folder, model.MODEL, content))
     with np.errstate(all="ignore"):
         read.predict(np.zeros((2, len(read.encoder.feature_names))))
 
@@ -197,7 +197,7 @@ def _first_round() -> tuple[Any, Any]:
     from fkl.sites.configuration import Known, method_of
 
     words = ("dataset=file", "dataset.target=y", "algo=ofmkl_avg", "kernels=rbf", "kernels.D=4", "replicates=1")
-    run, known = load(compose(*words)), Known("run", 1, 1, 10, ("a", "b"), Scale())
+    run, known = load_run(compose_config(*words)), Known("run", 1, 1, 10, ("a", "b"), Scale())
     server = LoneServer(method_of(run), known.common(run), 1)
     [down] = server.broadcast(0, 0, [0])
     return server, kind_of(run).example(run, known).play(0, 0, down, 1)[0]
@@ -238,9 +238,9 @@ def _memories() -> list[bytes]:
 
 
 def _read_memory(folder: Path, content: bytes) -> None:
-    from fkl.sites.states import Memory, read
+    from fkl.sites.states import Memory, read_state
 
-    read(_written(folder, "memory", _sealed(content)), Memory)
+    read_state(_written(folder, "memory", _sealed(content)), Memory)
 
 
 TARGETS = {

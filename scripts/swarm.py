@@ -27,13 +27,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from fkl.basics.errors import BadValue, BrokenPromiseError, FklError, plural
+from fkl.basics.errors import BadValue, BrokenPromiseError, FklError, count_of
 from fkl.config.choices import CONDITIONS, Choices
-from fkl.config.compose import compose
-from fkl.config.loading import engine
-from fkl.conformance.promises import PROMISES, Conformance, scenario, words_of_scenario
-from fkl.engines.rounds import simulate
-from fkl.runs.prepare import prepare
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_engine
+from fkl.conformance.promises import PROMISES, Conformance, quick_run, words_of_scenario
+from fkl.engines.rounds import simulate_run
+from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import TIMING_COLUMNS, make_records
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
@@ -121,9 +121,8 @@ def swarm(minutes: float, seed: int) -> int:
             seen[failure[:2]] = line = f"{name}: {failure.text}\n    {command(name, few)}"
             print(f"FAILED in configuration {number - 1}: {line}", flush=True)
     told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    print(
-        f"seed {seed}: {number} configurations in {minutes:g} minutes; {told}; {plural(len(seen), 'different failure')}"
-    )
+    failures = count_of(len(seen), "different failure")
+    print(f"seed {seed}: {number} configurations in {minutes:g} minutes; {told}; {failures}")
     return len(seen)
 
 
@@ -143,14 +142,16 @@ def drawn(rng: Rng) -> Words:
             more = (f"{key}={rng.choice(np.array(WORDS[key], object))}",)
         if more and more[0].partition("=")[0] not in {word.partition("=")[0] for word in words}:
             with suppress(FklError), quiet():
-                prepare(scenario(*words, *more))
+                prepare_run(quick_run(*words, *more))
                 words += more
     return words
 
 
 def with_keys(group: str, name: str, rng: Rng) -> Words:
     """A choice of a group, with other values of some of its numbers."""
-    own = {key: value for key, value in compose("algo=pof_mkl", f"{group}={name}")[group].items() if key[0] != "_"}
+    own = {
+        key: value for key, value in compose_config("algo=pof_mkl", f"{group}={name}")[group].items() if key[0] != "_"
+    }
     if group == "privacy":
         return (f"privacy={name}", f"privacy.clip={other(1.0, rng)}", f"privacy.noise={other(1.0, rng)}")
     chosen = [key for key, value in own.items() if value is not None and rng.random() < 0.4]
@@ -159,7 +160,7 @@ def with_keys(group: str, name: str, rng: Rng) -> Words:
 
 def key_of_method(words: Words, rng: Rng) -> Words:
     """Another value of one of the method's keys."""
-    own = {key: value for key, value in compose(words[0])["algo"].items() if key[0] != "_" and value is not None}
+    own = {key: value for key, value in compose_config(words[0])["algo"].items() if key[0] != "_" and value is not None}
     if not own:
         return ()
     key = str(rng.choice(list(own)))
@@ -198,17 +199,17 @@ def kept(promise: Callable[[Conformance], None], words: Words) -> None:
 
 def tables_of(words: Words, name: str = "numba") -> dict[str, Any]:
     """The tables of a run with an engine."""
-    run = scenario(*words)
-    experiment = prepare(run)
-    chunks = simulate(replace(experiment, engine=engine(name)))
+    run = quick_run(*words)
+    experiment = prepare_run(run)
+    chunks = simulate_run(replace(experiment, engine=load_engine(name)))
     return vars(make_records(experiment, chunks, Path(run.paths.cache).expanduser()))
 
 
 def same_in_engine(name: str, words: Words) -> None:
     """Compare the tables of another engine with those of numba, in doubles."""
     words = (*(word for word in words if not word.startswith("precision=")), "precision=float64")
-    run = scenario(*words)
-    if engine(name).can_play(run) is not None:
+    run = quick_run(*words)
+    if load_engine(name).can_play(run) is not None:
         return
     if (getattr(run.algo, "iterations", None) or 0) > MOST_ITERATIONS:
         words = (*(word for word in words if not word.startswith(ITERATIONS)), f"{ITERATIONS}{MOST_ITERATIONS}")

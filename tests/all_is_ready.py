@@ -5,9 +5,9 @@ import click  # noqa: F401
 import sklearn.datasets  # noqa: F401
 from hydra.core.plugins import Plugins
 
-from fkl.config.compose import compose
+from fkl.config.compose import compose_config
 
 Plugins.instance()
-compose("algo=pof_mkl", "dataset=diabetes")
+compose_config("algo=pof_mkl", "dataset=diabetes")
 for kind in ("png", "pdf"):
     blank.made(kind)

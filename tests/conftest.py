@@ -65,7 +65,7 @@ def small(algo: str) -> tuple[str, ...]:
     """Overrides of a run that takes a moment, as `fkl.conformance.small` has them for the algorithm's class."""
     from fkl import conformance
 
-    return (*conformance.small(class_of(algo.removesuffix("_batches"))), *words_of(algo), "replicates=2")
+    return (*conformance.quick_overrides(class_of(algo.removesuffix("_batches"))), *words_of(algo), "replicates=2")
 
 
 def class_of(algo: str) -> type:
@@ -83,9 +83,9 @@ def words_of(algo: str) -> tuple[str, ...]:
 @cache
 def words_of_few_kernels(algo: str) -> tuple[str, ...]:
     """Words that choose a method, with 9 kernels where it would have 51."""
-    from fkl.conformance import scenario
+    from fkl.conformance import quick_run
 
-    fewer = getattr(scenario(*words_of(algo)).kernels, "N", None) == 51
+    fewer = getattr(quick_run(*words_of(algo)).kernels, "N", None) == 51
     return (*words_of(algo), *["kernels.N=9"] * fewer)
 
 

@@ -21,8 +21,8 @@ import pandas as pd
 from faulty_disk import NONE, Ended, Fault, FaultyDisk, lose_power
 from without_hashes import served
 
-from fkl.data.registry import dataset
-from fkl.runs.folder import FINISHED, damage, provenance
+from fkl.data.registry import named_dataset
+from fkl.runs.folder import FINISHED, find_damage, read_provenance
 from fkl.runs.tables import TIMING_COLUMNS
 
 FAULTS = {
@@ -176,8 +176,8 @@ class Tried:
         """Errors before and after the same command without a fault."""
         folder, found = self._folder, self._lost()
         runs = [file.parent for file in folder.rglob("[!.]*/provenance.json")]
-        runs = [run for run in runs if provenance(run).get("state") == FINISHED]
-        found += [f"{run.name} looks finished: {error}" for run in runs if (error := damage(run))]
+        runs = [run for run in runs if read_provenance(run).get("state") == FINISHED]
+        found += [f"{run.name} looks finished: {error}" for run in runs if (error := find_damage(run))]
         finished = (
             {} if self._case.rewrites == "outputs/runs" else {f: s for run in runs for f, s in stamps(run).items()}
         )
@@ -240,6 +240,6 @@ def published() -> Iterator[str]:
     with zipfile.ZipFile(archive, "w") as stream:
         for site in ("Adelaide", "Perth", "Sydney", "Tasmania"):
             stream.writestr(f"{site}_Data.csv", "1,2\n" * 10_000)
-    name = str(dataset("wec").data_files[0].archive)
+    name = str(named_dataset("wec").data_files[0].archive)
     with served(**{name: archive.getvalue()}) as site:
         yield site.address

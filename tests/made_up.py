@@ -11,8 +11,8 @@ import pandas as pd
 import yaml
 from hydra.utils import get_class
 
-from fkl.config.loading import instantiate
-from fkl.papers.jobs import Job, jobs
+from fkl.config.loading import make_object
+from fkl.papers.jobs import Job, experiment_jobs
 from fkl.runs.finished_runs import FinishedRun
 
 Columns = Mapping[str, Any]
@@ -55,7 +55,7 @@ def finished(
 def name_of(job: Job) -> tuple[str, str, str]:
     """Data set, label and setting of a job, as a paper's tables name them."""
     config = job.config
-    dataset = str(instantiate(dict(config["dataset"]), "dataset").name)
+    dataset = str(make_object(dict(config["dataset"]), "dataset").name)
     return dataset, get_class(config["algo"]["_target_"]).label, str(job.cell.get("setting", ""))
 
 
@@ -66,7 +66,7 @@ def of_job(
 
     `keys` are values that its configuration has, by words as ``algo.M``.
     """
-    for job in jobs(experiment):
+    for job in experiment_jobs(experiment):
         dataset, label, _ = found = name_of(job)
         if found[: len(names)] == names and all(value == _at(job.config, key) for key, value in (keys or {}).items()):
             words = [*job.words, f"replicates={len(next(iter(summary.values())))}"]

@@ -28,7 +28,7 @@ def need(files: tuple[DataFile, ...]) -> None:
 
 def need_data(data: Any) -> Any:
     """The data set, or the one of this name; skip the test unless its files are here."""
-    data = registry.dataset(data) if isinstance(data, str) else data
+    data = registry.named_dataset(data) if isinstance(data, str) else data
     found = [file for file in data.data_files if STORE.find(file) is not None]
     need(tuple(found) if found and data.name in ONE_IS_ENOUGH else data.data_files)
     return data

@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance import Conformance
-from fkl.conformance.played import outcomes
+from fkl.conformance.played import method_outcomes
 from fkl.engines.base import make_world
 from fkl.wire import Channel
 from fkl.wire.channel import UNITS
 from fkl.wire.coded_payloads import OneCodeForAll, Padding, Quantised, Residues, Sparse
-from fkl.wire.payloads import OnLinks, Ragged, SameForAll, Selected, chosen_of, kinds, on_links
+from fkl.wire.payloads import OnLinks, Ragged, SameForAll, Selected, chosen_of, on_links, payloads_by_kind
 
 
 def ledger_books_every_message(conformance: Conformance) -> None:
@@ -21,7 +21,7 @@ def ledger_books_every_message(conformance: Conformance) -> None:
     experiment = conformance.experiment
     world, ledger = make_world(experiment, tuple(conformance.everyone))
     recount = Recount(world.channel, experiment.problem.rounds, np.dtype(experiment.precision).itemsize)
-    for _ in outcomes(experiment.algorithm, replace(world, channel=recount)):
+    for _ in method_outcomes(experiment.algorithm, replace(world, channel=recount)):
         pass
     for direction, tally in ledger.tallies.items():
         counted = recount.counted.get(direction)
@@ -86,7 +86,7 @@ class Recount(Channel):
     def _count_messages(self, direction: str, message: Any, times: NDArray[Any]) -> None:
         """Count a payload, client by client; `times` is the number of times that each client's message travels."""
         messages = np.broadcast_to(times, self.ledger.shape)
-        for _, payloads in kinds(message):
+        for _, payloads in payloads_by_kind(message):
             parts = [payload.dense() for payload in payloads]
             for r, k in np.argwhere(messages):
                 scalars, size = np.sum([_count_numbers(part, r, k, self._bytes) for part in parts], axis=0)

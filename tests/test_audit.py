@@ -15,10 +15,10 @@ from omegaconf import OmegaConf
 
 from fkl import conf_folder
 from fkl.basics.random_streams import Role, shared_generator
-from fkl.config.loading import instantiate
-from fkl.conformance import scenario
-from fkl.engines.rounds import simulate
-from fkl.runs.prepare import prepare
+from fkl.config.loading import make_object
+from fkl.conformance import quick_run
+from fkl.engines.rounds import simulate_run
+from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import make_records
 
 KNOWN = yaml.safe_load(Path(__file__).with_name("audit.yaml").read_text())
@@ -46,9 +46,9 @@ def test_everything_that_can_be_chosen_has_a_scenario() -> None:
 @pytest.mark.parametrize("algo", ALGORITHMS)
 def test_an_algorithm_s_numbers_are_what_they_were(algo: str) -> None:
     known = ALGORITHMS[algo]
-    run = scenario(*words_of(algo), "precision=float64", *SWITCHES.get(algo, ()))
-    experiment = prepare(run)
-    chunks = simulate(experiment, None, None, lambda _: None)
+    run = quick_run(*words_of(algo), "precision=float64", *SWITCHES.get(algo, ()))
+    experiment = prepare_run(run)
+    chunks = simulate_run(experiment, None, None, lambda _: None)
     found = make_records(experiment, chunks, Path(run.paths.cache).expanduser()).summary.mean()
     assert found[list(known)].to_dict() == pytest.approx(known, rel=1e-6)
 
@@ -57,5 +57,5 @@ def test_an_algorithm_s_numbers_are_what_they_were(algo: str) -> None:
 def test_a_graph_is_what_it_was(topology: str) -> None:
     with initialize_config_dir(str(conf_folder()), version_base="1.3"):
         node = OmegaConf.to_container(compose("config", [f"topology={topology}"]).topology)
-    graph = instantiate(node, "topology").build(AGENTS, shared_generator(0, Role.TOPOLOGY))  # type: ignore[arg-type]
+    graph = make_object(node, "topology").build(AGENTS, shared_generator(0, Role.TOPOLOGY))  # type: ignore[arg-type]
     assert (graph.edges, graph.spectral_gap) == pytest.approx(TOPOLOGIES[topology], rel=1e-5)

@@ -15,7 +15,7 @@ from conftest import ALGORITHMS, SMALL
 from fkl import __version__, conf_folder
 from fkl.cli.commands import commands
 from fkl.cli.listing import ALL
-from fkl.config.choices import abouts
+from fkl.config.choices import choice_descriptions
 
 HEAVY = ("numpy", "pandas", "matplotlib", "numba", "hydra", "sklearn", "scipy")
 
@@ -27,7 +27,7 @@ def test_list_fits_a_screen_and_has_every_name(fkl: Callable) -> None:
     assert len(answer.out.splitlines()) <= 66 and max(map(len, answer.out.splitlines())) <= 80
     names = {*answer.out.replace(",", " ").split()}
     for group in ALL[:-1]:
-        assert {name for name, words in abouts(group).items() if words} <= names
+        assert {name for name, words in choice_descriptions(group).items() if words} <= names
     assert {"coke/...", "fdskl/..."} <= names
     assert set(ALGORITHMS) <= names
 
@@ -36,7 +36,7 @@ def test_list_of_a_group_says_what_each_choice_is(fkl: Callable) -> None:
     """In families of methods; as a table of Markdown, CSV or JSON where asked for."""
     for group in ALL:
         told = json.loads(fkl("list", group, "--format=json").out)
-        known = {name: words for name, words in abouts(group).items() if words}
+        known = {name: words for name, words in choice_descriptions(group).items() if words}
         assert {row[group]: row["what it is"] for row in told} == known
     answer = fkl("list", "algo")
     assert "\nAgents on a graph:\n" in answer.out

@@ -9,12 +9,12 @@ import pytest
 
 import fkl
 from fkl.basics.errors import FklError
-from fkl.config.compose import compose
-from fkl.config.loading import load
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
 from fkl.engines.apart import BY_ITSELF
 from fkl.engines.checkpoint import Checkpoint
-from fkl.engines.rounds import simulate
-from fkl.runs.prepare import prepare
+from fkl.engines.rounds import simulate_run
+from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import make_records
 
 DIABETES = ("dataset=diabetes", "kernels.D=8", "replicates=2", "figures=none")
@@ -22,7 +22,7 @@ BATCH = (*DIABETES, "partition=iid", "partition.clients=4", "partition.rounds=10
 
 
 def experiment(*words: str):
-    return prepare(load(compose(*words), words))
+    return prepare_run(load_run(compose_config(*words), words))
 
 
 def summary(folder: Path, *words: str) -> pd.DataFrame:
@@ -33,12 +33,12 @@ def summary(folder: Path, *words: str) -> pd.DataFrame:
 def test_alone_is_what_each_client_reaches_in_a_run_of_its_own(method: str) -> None:
     words = (f"algo={method}", *DIABETES)
     alone = experiment(*words, "learners=alone")
-    found = make_records(alone, simulate(alone)).clients
+    found = make_records(alone, simulate_run(alone)).clients
     together = experiment(*words)
     for k in range(together.problem.clients):
         topology = None if together.topology is None else BY_ITSELF
         one = replace(together, problem=together.problem.of_client(k), topology=topology)
-        own = make_records(one, simulate(one)).clients
+        own = make_records(one, simulate_run(one)).clients
         np.testing.assert_allclose(found[found.client == k].mse.to_numpy(), own.mse.to_numpy(), rtol=1e-12)
 
 
@@ -82,7 +82,7 @@ def test_a_run_alone_that_is_cut_off_goes_on_to_the_same(tmp_path: Path) -> None
             if len(done) == most:
                 raise KeyboardInterrupt
 
-        return make_records(alone, simulate(alone, None, None, advance, kept)).rounds
+        return make_records(alone, simulate_run(alone, None, None, advance, kept)).rounds
 
     with pytest.raises(KeyboardInterrupt):
         records(37, Checkpoint(tmp_path / "file", 0, "mine"))

@@ -18,7 +18,7 @@ from fkl.data.table_set import TableSet
 
 def small(name: str, table: dict[str, Any] | None = None, **keys: Any) -> TableSet:
     """A data set whose files have no hash, with these keys, and these fields of its table, in place of its YAML's."""
-    node = registry.node(name) | keys
+    node = registry.dataset_node(name) | keys
     files = [{key: file[key] for key in file if key not in ("sha256", "size")} for file in node["table"]["files"]]
     return table_set(node | {"table": node["table"] | {"files": files} | (table or {})})
 
@@ -31,7 +31,7 @@ def table_set(node: dict[str, Any]) -> TableSet:
 
 def put(folder: Path, name: str, contents: Sequence[str | bytes]) -> Store:
     """Write stand-ins for the first files of a data set; the store that has them."""
-    for file, content in zip(registry.dataset(name).data_files, contents, strict=False):
+    for file, content in zip(registry.named_dataset(name).data_files, contents, strict=False):
         (folder / file.name).write_bytes(content.encode() if isinstance(content, str) else content)
     return Store(folder, offline=True)
 

@@ -12,10 +12,10 @@ from typing import Any
 from matplotlib.figure import Figure
 from PIL import Image
 
-from fkl.config.compose import compose
-from fkl.config.loading import load
-from fkl.engines.rounds import simulate
-from fkl.runs.prepare import prepare
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
+from fkl.engines.rounds import simulate_run
+from fkl.runs.prepare import prepare_run
 from fkl.wire.channel import UNITS
 
 NAVAL = ("dataset=naval", "partition=iid", "partition.clients=6", "partition.rounds=150")
@@ -48,8 +48,8 @@ ON_A_GRAPH = ("compression.rounding=nearest",)
 
 def played(words: tuple[str, ...]) -> tuple[Any, Any]:
     """Kilobytes that a client has sent so far, and the error, (T, R) each."""
-    experiment = prepare(load(compose(*words)))
-    [chunk] = simulate(experiment, None, experiment.replicates, lambda rounds: None)
+    experiment = prepare_run(load_run(compose_config(*words)))
+    [chunk] = simulate_run(experiment, None, experiment.replicates, lambda rounds: None)
     judge: Any = chunk.judge
     tally = chunk.ledger.tallies["broadcast" if "broadcast" in chunk.ledger.tallies else "uplink"]
     size = tally.by_round[..., UNITS.index("bytes")].cumsum(axis=0)

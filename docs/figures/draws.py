@@ -13,11 +13,11 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from fkl.basics.random_streams import Streams
-from fkl.config.compose import compose
-from fkl.config.loading import load
-from fkl.engines.rounds import simulate
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
+from fkl.engines.rounds import simulate_run
 from fkl.kernels.dictionary import DRAWS
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 
 SIZES = (10, 30, 100, 300, 1000)
 REPLICATES = 5
@@ -44,7 +44,7 @@ COLOURS = dict(zip(DRAWS, ("#000000", "#0072B2", "#56B4E9", "#E69F00", "#D55E00"
 
 def of_kernel(words: tuple[str, ...]) -> np.ndarray:
     """Root mean square of z'z - kappa over pairs of 60 samples, (R,)."""
-    experiment = prepare(load(compose(*words)))
+    experiment = prepare_run(load_run(compose_config(*words)))
     x = experiment.task.sample_rows(60)[:60].astype(np.float64)
     dictionary = experiment.dictionary
     z = dictionary.bank(x.shape[1], Streams(0, tuple(range(experiment.replicates))), "float64").features(x)[:, 0]
@@ -54,8 +54,8 @@ def of_kernel(words: tuple[str, ...]) -> np.ndarray:
 
 def of_method(words: tuple[str, ...]) -> np.ndarray:
     """Mean squared error at the end, (R,)."""
-    experiment = prepare(load(compose(*words, f"replicates={REPLICATES}")))
-    judges: list[Any] = [chunk.judge for chunk in simulate(experiment, None, 1, lambda rounds: None)]
+    experiment = prepare_run(load_run(compose_config(*words, f"replicates={REPLICATES}")))
+    judges: list[Any] = [chunk.judge for chunk in simulate_run(experiment, None, 1, lambda rounds: None)]
     return np.concatenate([(one.mse if hasattr(one, "mse") else one.by_round["test_mse"])[-1] for one in judges])
 
 

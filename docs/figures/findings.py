@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from fkl.report.colours import looks_of
-from fkl.report.figures import canvas, rendered, styled
+from fkl.report.figures import panel_row, render_figure, style_figures
 from fkl.study.figure import MoreError
 
 STUDIES = Path(__file__).parents[1] / "studies"
@@ -24,8 +24,8 @@ def draw(study: str, a: str, b: str) -> bytes:
     found = pd.read_csv(STUDIES / study / "differences.csv")
     rows = found[(found["a"] == a) & (found["b"] == b)].reset_index()
     look = looks_of([a])[a]
-    with styled("screen"):
-        figure, [axes] = canvas(1)
+    with style_figures("screen"):
+        figure, [axes] = panel_row(1)
         figure.set_size_inches(4.2, 0.9 + 0.3 * len(rows))
         for place, row in rows.iterrows():
             ends, middle = (1 + np.array(row[names].to_list()) / 100 for names in (["low", "high"], ["percent"]))
@@ -37,7 +37,7 @@ def draw(study: str, a: str, b: str) -> bytes:
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(MoreError())
         axes.set_xlabel(f"error of {a}")
-        return rendered(figure, "")[".png"]
+        return render_figure(figure, "")[".png"]
 
 
 if __name__ == "__main__":

@@ -10,12 +10,12 @@ from scipy.stats import t as student
 
 from fkl.algorithms.decentralized.coke import Coke
 from fkl.algorithms.decentralized.consensus import Cta, Dkla, LinkDkla, PushCta
-from fkl.config.compose import compose
-from fkl.config.loading import load
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
 from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
 from fkl.network.topology import Failing, Gossip, Mobility
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 
 HERE = Path(__file__).parent.parent / "findings"
 REPLICATES, LAM = 5, 0.01
@@ -82,8 +82,8 @@ def draw(base: Experiment, methods: tuple[Any, ...], cases: dict[str, dict[str, 
 
 
 if __name__ == "__main__":
-    prepared = prepare(load(compose(*WORDS)))
+    prepared = prepare_run(load_run(compose_config(*WORDS)))
     draw(prepared, (DKLA, COKE, LINKS), LOSSES, "graphs_loss.png")
     draw(prepared, (CTA, DKLA, COKE, LINKS), CHANGES, "graphs_links.png")
     keys = {"lam": LAM_ONE_WAY, "iterations": ITERATIONS}
-    draw(prepare(load(compose(*ONE_WAY))), (Cta(**keys), PushCta(**keys)), STEPS, "graphs_one_way.png")
+    draw(prepare_run(load_run(compose_config(*ONE_WAY))), (Cta(**keys), PushCta(**keys)), STEPS, "graphs_one_way.png")

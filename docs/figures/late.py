@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from fkl.conditions import wrap
+from fkl.conditions import wrap_method
 from fkl.conditions.late import LateLabels, LateUpdates
-from fkl.config.compose import compose
-from fkl.config.loading import load
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
 from fkl.engines.base import Experiment
-from fkl.engines.rounds import simulate
-from fkl.runs.prepare import prepare
+from fkl.engines.rounds import simulate_run
+from fkl.runs.prepare import prepare_run
 
 NAVAL = ("dataset=naval", "partition=iid", "partition.clients=6", "partition.rounds=300")
 FEW = ("kernels.N=11", "kernels.D=25", "replicates=5")
@@ -41,12 +41,12 @@ KINDS = {"sudden": ("#0072B2", "-"), "gradual": ("#D55E00", "--"), "recurring": 
 def experiments(*words: str) -> Iterator[tuple[int, str, Experiment]]:
     """Defaults of both methods."""
     for number, (label, algo) in enumerate(METHODS.items()):
-        yield number, label, prepare(load(compose(algo, *words)))
+        yield number, label, prepare_run(load_run(compose_config(algo, *words)))
 
 
 def judge_of(experiment: Experiment, method: Any) -> Any:
     """Results of all rounds and replicates."""
-    [chunk] = simulate(replace(experiment, algorithm=method), 1, experiment.replicates, lambda rounds: None)
+    [chunk] = simulate_run(replace(experiment, algorithm=method), 1, experiment.replicates, lambda rounds: None)
     return chunk.judge
 
 
@@ -92,7 +92,9 @@ def draw_late(file: Path) -> None:
     for number, label, experiment in experiments(*NAVAL, *FEW):
         for what, (condition, colour, style) in LATE.items():
             told = [
-                error(experiment, wrap(experiment.algorithm, {"late": condition(d)}), f"{label}, {what}, d = {d}")
+                error(
+                    experiment, wrap_method(experiment.algorithm, {"late": condition(d)}), f"{label}, {what}, d = {d}"
+                )
                 for d in DELAYS
             ]
             band(axes[number], DELAYS, *np.array(told).T, colour, style, what)
@@ -106,7 +108,7 @@ def draw_local_steps(file: Path) -> None:
     """Error by local steps, by the size of a step."""
     figure, axes = panels(3, sharey=False)
     axes[1].sharey(axes[0])
-    agents = prepare(load(compose(*ENERGY)))
+    agents = prepare_run(load_run(compose_config(*ENERGY)))
     for eta, colour, style in ((0.01, "#0072B2", "o-"), (0.05, "#D55E00", "s-"), (0.2, "#009E73", "v-"), AS_CTA):
         shown = [distance(agents, replace(agents.algorithm, eta=eta, local_steps=steps)) for steps in STEPS]  # type: ignore[type-var]
         band(axes[2], STEPS, *np.array(shown).T, colour, style, f"eta = {eta}")

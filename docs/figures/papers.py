@@ -8,16 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from fkl.basics.errors import FklError, plural
-from fkl.config.compose import compose
-from fkl.config.loading import load
+from fkl.basics.errors import FklError, count_of
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
 from fkl.data import registry
-from fkl.papers import declared, draw_figure, judge
-from fkl.papers.cells import COUNTED, MISSING, ONE, OTHER, TIME, Mark, published
+from fkl.papers import declared_paper, draw_figure, judge_paper
+from fkl.papers.cells import COUNTED, MISSING, ONE, OTHER, TIME, Mark, published_cells
 from fkl.papers.evidence import Evidence
-from fkl.runs.finished_runs import Collected, collect
+from fkl.runs.finished_runs import Collected, collect_runs
 from fkl.screen.sheet import Sheet
-from fkl.theory.answer import Answer, answered
+from fkl.theory.answer import Answer, answer_run
 
 PAGE = Path(__file__).parents[1] / "papers.md"
 FIVE = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious")
@@ -45,12 +45,12 @@ class Row(NamedTuple):
 
 def rows(paper: str) -> Iterator[Row]:
     """All rows of a paper, in the order of its experiments.yaml; verdicts need runs and are not here."""
-    told = declared(paper)
+    told = declared_paper(paper)
     gaps: dict[str, str] = dict(told.get("gaps", {}))
     lacking = _lacking(paper)
     for number, one in told["tables"].items():
-        counts = {name: sum(cell.dataset == name for cell in published(paper, number)) for name in lacking}
-        cells = [f"not run: {plural(count, 'number')} of {name}" for name, count in counts.items() if count]
+        counts = {name: sum(cell.dataset == name for cell in published_cells(paper, number)) for name in lacking}
+        cells = [f"not run: {count_of(count, 'number')} of {name}" for name, count in counts.items() if count]
         gap = "; ".join(filter(None, (*cells, gaps.pop(f"table {number}", ""))))
         yield Row(_titled("Table", number), one["title"], f"fkl table {paper}/{number}", gap)
     for number, one in told["figures"].items():
@@ -58,7 +58,7 @@ def rows(paper: str) -> Iterator[Row]:
     for name, (shows, command) in told.get("also_printed", {}).items():
         yield Row(name, shows, command, gaps.pop(name, ""))
     for algo in told["systems"]:
-        run = load(compose(f"algo={algo}"))
+        run = load_run(compose_config(f"algo={algo}"))
         yield Row(run.algo.label, "system", f"fkl describe {algo}", gaps.pop(run.algo.label, ""))
     for name in dict.fromkeys([*told["datasets"], *lacking]):
         command, why = lacking.get(name, (f"fkl data describe {name}", ""))
@@ -76,14 +76,16 @@ def _titled(what: str, number: str) -> str:
 
 def _lacking(paper: str) -> dict[str, tuple[str, str]]:
     """By data set that is in no file of ours: the command that fetches it, and why it is missing."""
-    told = declared(paper)
+    told = declared_paper(paper)
     reasons = told.get("unobtainable", {})
     ours = tuple(told["datasets"])
-    names = [name for name in dict.fromkeys(cell.dataset for cell in published(paper)) if not name.startswith(ours)]
+    names = [
+        name for name in dict.fromkeys(cell.dataset for cell in published_cells(paper)) if not name.startswith(ours)
+    ]
     fills = told.get("fills", {})
     found = {}
     for name in [*names, *(name for name in reasons if name not in names)]:
-        fetch = f"fkl data fetch {name}" if name in registry.names() else ""
+        fetch = f"fkl data fetch {name}" if name in registry.dataset_names() else ""
         why = reasons.get(name) or "its file is on its publisher's site alone"
         found[name] = (fetch, f"{why}; then `{fills[name]}`" if name in fills else why)
     return found
@@ -118,7 +120,7 @@ def verdict_of(row: Row, evidence: Evidence, answers: dict[str, Answer], found: 
         return _of_claims(mark for claim, mark in evidence.outcomes if claim[0].algorithm in names)
     if row.shows == "data set":
         return _of_claims(mark for claim, mark in evidence.outcomes if claim[0].dataset.startswith(row.name))
-    theorem = declared(evidence.paper)["theorems"].get(row.name)
+    theorem = declared_paper(evidence.paper)["theorems"].get(row.name)
     return "no result to compare" if theorem is None else theorem[2] if len(theorem) > 2 else "not checked"
 
 
@@ -126,7 +128,7 @@ def _of_claims(marks: Iterable[Mark]) -> str:
     """How many of the counted claims about a system or a data set agree."""
     counted = [mark for mark in marks if mark in COUNTED]
     agree = sum(mark in (ONE, OTHER) for mark in counted)
-    return f"{agree} of {plural(len(counted), 'claim')} agree" if counted else "no printed number is judged"
+    return f"{agree} of {count_of(len(counted), 'claim')} agree" if counted else "no printed number is judged"
 
 
 def bounds(commands: Iterable[str]) -> dict[str, Answer]:
@@ -135,23 +137,23 @@ def bounds(commands: Iterable[str]) -> dict[str, Answer]:
     for command in dict.fromkeys(one for one in commands if one.startswith("fkl run")):
         print(command, file=sys.stderr)
         words = command.removeprefix("fkl run ").partition(" out=run")[0]
-        answers[command] = answered(load(compose(*words.split())))
+        answers[command] = answer_run(load_run(compose_config(*words.split())))
     return answers
 
 
 def section(paper: str, found: Collected, answers: dict[str, Answer]) -> str:
     """A paper's heading and table."""
-    evidence, lines = judge(paper, found), []
+    evidence, lines = judge_paper(paper, found), []
     for row in rows(paper):
         command = f"`{row.command}`" if row.command else ""
         lines.append([row.name, row.shows, command, verdict_of(row, evidence, answers, found), row.gap])
-    return f"## {declared(paper)['title']}\n\n{Sheet.from_rows(HEADINGS, lines).markdown}"
+    return f"## {declared_paper(paper)['title']}\n\n{Sheet.from_rows(HEADINGS, lines).markdown}"
 
 
 def main(outputs: Sequence[str]) -> None:
     """Renew the part of the page between its marks."""
     answers = bounds(row.command for paper in FIVE for row in rows(paper))
-    found = collect(Path(outputs[0]) if outputs else Path("outputs"))
+    found = collect_runs(Path(outputs[0]) if outputs else Path("outputs"))
     head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     tail = rest.partition(END)[2]
     body = "\n\n".join(section(paper, found, answers).strip() for paper in FIVE)

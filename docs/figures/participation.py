@@ -10,11 +10,11 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-from fkl.config.compose import compose
-from fkl.config.loading import load
-from fkl.engines.rounds import simulate
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
+from fkl.engines.rounds import simulate_run
 from fkl.report.colours import look_of
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import make_records
 
 COMMON = ("dataset=naval", "partition=iid", "partition.clients=10", "partition.rounds=150", "kernels.D=20")
@@ -34,8 +34,8 @@ DEADLINES = (0.4, 0.7, 1.5, 1000.0)
 def summary(*words: str) -> dict[str, tuple[float, float]]:
     """Mean and standard deviation over replicates of each column of a run's summary."""
     common = ON_A_GRAPH if words[0].removeprefix("algo=") in GRAPH else COMMON
-    experiment = prepare(load(compose(*common, *words)))
-    table = make_records(experiment, simulate(experiment, None, None, lambda _: None)).summary
+    experiment = prepare_run(load_run(compose_config(*common, *words)))
+    table = make_records(experiment, simulate_run(experiment, None, None, lambda _: None)).summary
     return {name: (float(table[name].mean()), float(table[name].std(ddof=1))) for name in table}
 
 

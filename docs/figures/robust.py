@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 from scipy.stats import t
 
 from fkl.basics.errors import FklError
-from fkl.config.compose import compose
-from fkl.config.loading import load
-from fkl.engines.rounds import simulate
-from fkl.runs.prepare import prepare
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
+from fkl.engines.rounds import simulate_run
+from fkl.runs.prepare import prepare_run
 
 REPLICATES = 20
 NAVAL = (
@@ -54,7 +54,7 @@ DIVERGED = 1.0
 def errors(*words: str) -> Any:
     """Mean squared error of each replicate, on the stream so far or on test rows; infinite if a number overflows."""
     with suppress(FklError), np.errstate(all="ignore"):
-        [chunk] = simulate(prepare(load(compose(*words))), 1, REPLICATES, lambda rounds: None)
+        [chunk] = simulate_run(prepare_run(load_run(compose_config(*words))), 1, REPLICATES, lambda rounds: None)
         judge = chunk.judge
         return judge.mse[-1] if hasattr(judge, "mse") else judge.by_round["test_mse"][-1]
     return np.full(REPLICATES, np.inf)

@@ -30,5 +30,5 @@ if __name__ == "__main__":
     with (DOCS / "sends.csv").open("w", newline="", encoding="utf-8") as file, TemporaryDirectory() as outputs:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
-        for name in choices.files("algo"):
+        for name in choices.choice_files("algo"):
             writer.writerows(rows(name, outputs))

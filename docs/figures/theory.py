@@ -5,11 +5,11 @@ import sys
 import numpy as np
 from scipy import stats
 
-from fkl.config.compose import compose
-from fkl.config.loading import load
-from fkl.runs.prepare import prepare
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
+from fkl.runs.prepare import prepare_run
 from fkl.screen.sheet import Sheet
-from fkl.theory.answer import answered, played
+from fkl.theory.answer import answer_run, repeat_replicates
 from fkl.theory.base import Verdict
 
 STAR = ("partition=iid", "partition.clients=20", "partition.rounds=500")
@@ -56,9 +56,11 @@ def slopes(words: tuple[str, ...]) -> dict[str, str]:
     The slope is that of each replicate's left side, added over claims, in runs with horizons T / 8 to T, whose rates
     follow from their own horizon.
     """
-    longest = prepare(load(compose(*words))).problem.rounds
+    longest = prepare_run(load_run(compose_config(*words))).problem.rounds
     horizons = [longest // share for share in SHARES]
-    theorems = [played(prepare(load(compose(*words, f"partition.rounds={T}"))))[0] for T in horizons]
+    theorems = [
+        repeat_replicates(prepare_run(load_run(compose_config(*words, f"partition.rounds={T}"))))[0] for T in horizons
+    ]
     found = {}
     for of_each in zip(*theorems, strict=True):
         lefts = np.array([[one.left[-1].sum() for one in replicates] for replicates in of_each])
@@ -86,7 +88,7 @@ def main() -> None:
         for dataset in datasets:
             print(f"{name}, {dataset}", file=sys.stderr)
             here = *words, f"dataset={dataset}"
-            found = answered(load(compose(*here)))
+            found = answer_run(load_run(compose_config(*here)))
             for one in found.verdicts:
                 cells.setdefault(one.name, []).append(f"{dataset} {cell(one)}")
                 exponents[one.theorem.name] = one.theorem.exponent

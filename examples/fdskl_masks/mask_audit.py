@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 from fkl.algorithms.vertical.fdskl import MASKS, Fdskl
 from fkl.basics.errors import FklError, require
 from fkl.basics.memory import require_memory
-from fkl.config.compose import compose
-from fkl.config.loading import load
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
 from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
 from fkl.engines.base import make_world
-from fkl.runs.prepare import prepare
-from fkl.screen.messages import say
+from fkl.runs.prepare import prepare_run
+from fkl.screen.messages import print_lines
 from fkl.screen.sheet import Sheet
 
 Array = NDArray[np.float64]
@@ -81,20 +81,20 @@ FILE = Path("outputs") / "fdskl_masks.csv"
 def main(words: list[str]) -> None:
     """Attack, print the result, and write all columns to `FILE`."""
     own_data = any(word.startswith(("dataset=", "+fdskl/")) for word in words)
-    run = load(compose("algo=fdskl", *(() if own_data else ("+fdskl/kernel=phishing",)), *SHORT, *words))
+    run = load_run(compose_config("algo=fdskl", *(() if own_data else ("+fdskl/kernel=phishing",)), *SHORT, *words))
     require(isinstance(run.algo, Fdskl), "algo", run.algo.label, "fdskl")
-    experiment = prepare(run)
+    experiment = prepare_run(run)
     T, B = run.algo.iterations, run.algo.batch
     room = 2 * T * B * run.algo.features * experiment.problem.parties * 8 * 2
     require_memory(room, f"messages of {T} iterations", "algo.iterations or algo.batch")
     world, _ = make_world(experiment, (0,))
     frame = audit(run.algo, world.common, experiment.problem)
-    say(f"FDSKL on {run.dataset.name}: what attackers recover of {B:,} samples after {T} iterations")
-    say(*sentences(frame), "")
+    print_lines(f"FDSKL on {run.dataset.name}: what attackers recover of {B:,} samples after {T} iterations")
+    print_lines(*sentences(frame), "")
     shares = frame.pivot_table(BUT_FOR_A_SHIFT, "attacker", "masks", sort=False)
     rows = [[name, *map(_share, row)] for name, row in zip(shares.index, shares.to_numpy(), strict=True)]
     Sheet.from_rows(["recovered up to a shift", *shares], rows, range(1, 1 + shares.shape[1])).show()
-    say("", *conclusion(frame), f"all columns: {FILE}")
+    print_lines("", *conclusion(frame), f"all columns: {FILE}")
     FILE.parent.mkdir(exist_ok=True)
     frame.to_csv(FILE, index=False)
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import World, softmax
-from fkl.algorithms.online.learners import Learner, Played, samples
+from fkl.algorithms.online.learners import Learner, Played, stream_samples
 from fkl.basics.errors import require
 from fkl.kernels.functions import OnFeatures
 
@@ -55,7 +55,7 @@ class OfLate(Learner):
 
     def play(self, world: World, state: State, rounds: slice) -> State:
         """Every kernel follows the block; then each round is predicted by what came before it."""
-        x, y = samples(world, rounds)
+        x, y = stream_samples(world, rounds)
         f, squared_norm, theta = world.bank.follow(x, y, self.rates(rounds), 0.0, state.theta)
         of_late, w = state.of_late, np.empty_like(f)
         for b, loss in enumerate(np.moveaxis((f - y[:, None]) ** 2, 1, 0)):

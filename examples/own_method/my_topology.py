@@ -7,7 +7,7 @@ import numpy as np
 
 from fkl.basics.errors import require
 from fkl.network import Topology
-from fkl.network.topology import connected
+from fkl.network.topology import topology_of_graph
 
 
 @dataclass(frozen=True)
@@ -27,4 +27,4 @@ class Barbell:
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Make the graph; `rng` is for graphs that are drawn."""
         require(2 * self.crowd <= agents, "crowd", self.crowd, f"at most {agents // 2}, half of the {agents} agents")
-        return connected(nx.barbell_graph(self.crowd, agents - 2 * self.crowd))
+        return topology_of_graph(nx.barbell_graph(self.crowd, agents - 2 * self.crowd))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from fkl.basics.arrays import Array, namespace
+from fkl.basics.arrays import Array, array_namespace
 from fkl.basics.errors import require
 from fkl.basics.keys import Keys, key
 from fkl.basics.pointwise import ON_STREAMS, PointwiseLoss, pointwise_loss
@@ -16,8 +16,8 @@ __all__ = [
     "Outcome",
     "WithLoss",
     "World",
+    "array_namespace",
     "mixture_norm",
-    "namespace",
     "softmax",
     "squared_norms",
 ]
@@ -61,7 +61,7 @@ class WithLoss(Keys):
 
 def softmax(log_weights: Array) -> Array:
     """Weights exp(log_weights), normalised over the last axis."""
-    xp = namespace(log_weights)
+    xp = array_namespace(log_weights)
     weights = xp.exp(log_weights - log_weights.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
     return weights
@@ -69,7 +69,7 @@ def softmax(log_weights: Array) -> Array:
 
 def squared_norms(theta: Array) -> Array:
     """|theta_i|^2 of theta (R, N, P): shape (R, N)."""
-    return namespace(theta).einsum("rnp,rnp->rn", theta, theta)
+    return array_namespace(theta).einsum("rnp,rnp->rn", theta, theta)
 
 
 def mixture_norm(weights: Array, theta: Array) -> Array:
@@ -89,4 +89,4 @@ def mixture_norm(weights: Array, theta: Array) -> Array:
     -------
     (R, K) or (R, 1)
     """
-    return namespace(weights).einsum("rkn,rn->rk", weights, squared_norms(theta))
+    return array_namespace(weights).einsum("rkn,rn->rk", weights, squared_norms(theta))

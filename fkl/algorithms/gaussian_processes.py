@@ -24,35 +24,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import softmax
-from fkl.basics.arrays import Array, namespace, of_each
+from fkl.basics.arrays import Array, array_namespace, of_each
 from fkl.basics.keys import Keys, key
 from fkl.contract.world import Common
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary, FeatureBank
-from fkl.kernels.bank import eigh
-from fkl.kernels.client_tiles import tiles
+from fkl.kernels.bank import symmetric_eigen
+from fkl.kernels.client_tiles import client_tiles
 from fkl.wire.payloads import Axes, PerClient, Size, Summable, require_leading
 
 
 def lower_triangle(gram: Array) -> Array:
     """The lower triangles of matrices (..., P, P), row by row: (..., P (P + 1) / 2)."""
     P = gram.shape[-1]
-    return namespace(gram).take(gram.reshape(*gram.shape[:-2], P * P), _places(P)[0], axis=-1)
+    return array_namespace(gram).take(gram.reshape(*gram.shape[:-2], P * P), _triangle_places(P)[0], axis=-1)
 
 
 def from_lower_triangle(packed: Array) -> Array:
     """Lower triangular matrices from the values that `lower_triangle` returned."""
-    return namespace(packed).tril(symmetric_matrix(packed))
+    return array_namespace(packed).tril(symmetric_matrix(packed))
 
 
 def symmetric_matrix(packed: Array) -> Array:
     """Symmetric matrices from the values that `lower_triangle` returned."""
     P = int(np.sqrt(2 * packed.shape[-1]))
-    return namespace(packed).take(packed, _places(P)[1], axis=-1)
+    return array_namespace(packed).take(packed, _triangle_places(P)[1], axis=-1)
 
 
 @lru_cache(maxsize=8)
-def _places(P: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _triangle_places(P: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Place in the matrix of each entry of `lower_triangle`, and place in the triangle of each entry (P, P)."""
     rows, columns = np.tril_indices(P)
     low, high = np.sort(np.indices((P, P)), axis=0)
@@ -106,12 +106,12 @@ class Moments(Summable):
     def dense(self) -> PerClient:
         """The moments themselves, (R, K, N, L)."""
         every = of_each(self._sums_of_client, self.x, self.y, self.weight)
-        return PerClient(namespace(every).moveaxis(every, 0, 1), self._chosen_by_client())
+        return PerClient(array_namespace(every).moveaxis(every, 0, 1), self._chosen_by_client())
 
     def tile_sums(self, share: Array) -> tuple[Array]:
         """As `Summable.tile_sums`, (tiles, R, N, L), but over tiles of samples; a tile of clients has whole tiles."""
         x, y, weight = self.times(share)._samples()
-        return (np.stack([self._sums(x[:, rows], y[:, rows], weight[:, rows]) for rows in tiles(x.shape[1])]),)
+        return (np.stack([self._sums(x[:, rows], y[:, rows], weight[:, rows]) for rows in client_tiles(x.shape[1])]),)
 
     def sums(self, share: Array) -> tuple[Array]:
         """As `Summable.sums`; the bank iterates over the tiles itself."""
@@ -150,7 +150,7 @@ class Moments(Summable):
                 symmetric_matrix(packed[..., :-P]), packed[..., -P:], square[:, k, None],
             )  # fmt: skip
             matrix[..., P, :P] = matrix[..., :P, P]
-            values, vectors = eigh(matrix)
+            values, vectors = symmetric_eigen(matrix)
             few = min(rank, P + 1)
             made = np.sqrt(np.maximum(values[..., -few:], 0))[..., None] * vectors.swapaxes(-1, -2)[..., -few:, :]
             samples[:, k, :, :few] = np.where(made[..., -1:] < 0, -made, made)
@@ -179,7 +179,7 @@ class Moments(Summable):
     def _sums(self, x: Array, y: Array, weight: Array) -> NDArray[np.float64]:
         """Sums over these samples, (R, N, L)."""
         gram, pull = self.bank.moments(x, y, weight, self.chosen)
-        return namespace(gram).concatenate([lower_triangle(gram), pull], axis=-1)
+        return array_namespace(gram).concatenate([lower_triangle(gram), pull], axis=-1)
 
 
 LEVELS = np.logspace(-6, 0, 25)
@@ -228,12 +228,12 @@ class Prediction(NamedTuple):
 
     def log_density(self, y: Array) -> Array:
         """Log density of y (K,) under each kernel, (R, K, N)."""
-        log = namespace(self.mean).log
+        log = array_namespace(self.mean).log
         return -0.5 * (log(2 * np.pi * self.variance) + (y[:, None] - self.mean) ** 2 / self.variance)
 
     def mixture_log_density(self, w: Array, y: Array) -> Array:
         """Log density of y (K,) under the mixture, (R, K), with weights w as in `mixture_moments`."""
-        xp = namespace(self.mean)
+        xp = array_namespace(self.mean)
         known = Prediction(*(xp.where(w > 0, values, 1.0) for values in self))
         each = xp.where(w > 0, known.log_density(y), -np.inf)
         largest = each.max(axis=-1, keepdims=True)
@@ -241,7 +241,7 @@ class Prediction(NamedTuple):
 
     def mixture_moments(self, w: Array) -> tuple[Array, Array]:
         """Mean and variance (R, K) of the mixture with weights w (R, K or 1, N), which are 0 for inactive kernels."""
-        known, where = w > 0, namespace(w).where
+        known, where = w > 0, array_namespace(w).where
         mean, variance = (where(known, values, 0.0) for values in self)
         y_hat = (w * mean).sum(axis=-1)
         return y_hat, (w * (variance + (mean - y_hat[..., None]) ** 2)).sum(axis=-1)
@@ -304,37 +304,37 @@ class GaussianProcesses(Keys):
         return forgotten | (t + 1 >= GROWTH * (last + 1))
 
 
-def posterior(common: Common, gram: Array, pull: Array, totals: Array, noise: Array) -> Posterior:
+def kernel_posterior(common: Common, gram: Array, pull: Array, totals: Array, noise: Array) -> Posterior:
     """The kernels' posterior from S (R, ..., N, P, P), b (R, ..., N, P), n and q (R, ..., 2) and s2 (R, ..., N)."""
     flat = len(noise), -1
     one_by_one = (part.reshape(*flat, *part.shape[noise.ndim :]) for part in (gram, pull, noise))
     solved = common.bank.posterior(*one_by_one)
     root, theta, logdet = (part.reshape(like.shape) for part, like in zip(solved, (gram, pull, noise), strict=True))
-    n, q = sums(totals)
-    xp = namespace(theta)
+    n, q = sums_of_targets(totals)
+    xp = array_namespace(theta)
     rest = xp.maximum(q - (pull * theta).sum(axis=-1), 0)
     logdet -= pull.shape[-1] * xp.log(noise)
     return Posterior(root, theta, -0.5 * (n * xp.log(2 * np.pi * noise) + logdet + rest / noise))
 
 
-def sums(totals: Array) -> tuple[Array, Array]:
+def sums_of_targets(totals: Array) -> tuple[Array, Array]:
     """Number of samples n, and q (R, ..., 1), from `totals`; privacy noise may have made these negative."""
-    told = namespace(totals).maximum(totals, 0)
+    told = array_namespace(totals).maximum(totals, 0)
     return told[..., :1], told[..., 1:]
 
 
 def most_evident(gram: Array, pull: Array, totals: Array) -> NDArray[np.float64]:
-    """The noise level with the largest evidence for each kernel, (R, ..., N); arguments as in `posterior`.
+    """The noise level with the largest evidence for each kernel, (R, ..., N); arguments as in `kernel_posterior`.
 
     If there are not more samples than features, it is `FIRST_LEVEL`. Rounding or privacy noise can make eigenvalues of
     S or q - b'A^-1 b negative; levels at which this shows are not used. If it shows at every level, s2 is twice the
     size of the most negative eigenvalue, or the largest level if that is larger.
     """
-    xp = namespace(gram)
-    values, vectors = eigh(gram)
+    xp = array_namespace(gram)
+    values, vectors = symmetric_eigen(gram)
     least, values = -values[..., 0], xp.maximum(values, 0)
     along = xp.matmul(vectors.swapaxes(-1, -2), pull[..., None])[..., 0] ** 2
-    n, q = sums(totals)
+    n, q = sums_of_targets(totals)
     evidence = []
     for level in LEVELS:
         rest = q - (along / (values + level)).sum(axis=-1)
@@ -358,4 +358,4 @@ def most_evident_kernels(evidence: Array, active: NDArray[np.bool_], count: int)
 
 def weights_of_active(log_w: Array, active: NDArray[np.bool_]) -> Array:
     """Weights exp(log_w), normalised over the active kernels, and 0 for the others."""
-    return softmax(namespace(log_w).where(active, log_w, -np.inf))
+    return softmax(array_namespace(log_w).where(active, log_w, -np.inf))

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from fkl.algorithms.base import Outcome, squared_norms
-from fkl.basics.arrays import Array, traced
+from fkl.basics.arrays import Array, is_traced
 from fkl.basics.pointwise import PointwiseLoss
 from fkl.contract.star import Samples
 from fkl.contract.world import FEATURES, Common, Held
-from fkl.kernels.client_tiles import tiles
+from fkl.kernels.client_tiles import client_tiles
 from fkl.kernels.losses import Rows
 from fkl.wire.payloads import FeatureGradients, PerClient
 
@@ -64,7 +64,7 @@ class LossOfSample:
         """Features of every client, (R, K, N, P)."""
         bank, x = self.common.bank, self.samples.x
         # In tiles of clients, because BLAS rounds by the number of rows
-        z = [bank.features(x[tile]) for tile in ([slice(None)] if traced(self.theta) else tiles(len(x)))]
+        z = [bank.features(x[tile]) for tile in ([slice(None)] if is_traced(self.theta) else client_tiles(len(x)))]
         return self.common.xp.concatenate(z, axis=2).swapaxes(1, 2)
 
     @property

@@ -29,7 +29,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import WithLoss, namespace
+from fkl.algorithms.base import WithLoss, array_namespace
 from fkl.algorithms.federated.descent import MOST_STEPS, Parameters, Server
 from fkl.algorithms.local_losses import LossOfAll, LossOfSample
 from fkl.basics.arrays import Array
@@ -64,7 +64,7 @@ class Kept:
     theta: Array
 
 
-def zeros(common: Common, *clients: int) -> Array:
+def zero_theta(common: Common, *clients: int) -> Array:
     """Zeros (R, N, P), or (R, K, N, P) for this many clients."""
     bank = common.bank
     return common.xp.zeros((bank.replicates, *clients, bank.kernels, bank.width))
@@ -156,7 +156,7 @@ class LocalTraining(WithLoss, Batched, Federated):
         """As `begin`; clients that use all their samples first predict with theta = 0."""
         self.require_fits(common.dictionary)
         server, own = self.begin(common, clients)
-        return server, own if self.iterations is None else Kept(own, zeros(common, clients)[:, :, 0])
+        return server, own if self.iterations is None else Kept(own, zero_theta(common, clients)[:, :, 0])
 
     def client(self, common: Common, client: Any, down: Any, samples: Any, turn: Turn) -> tuple[Any, Any, Any]:
         """As `train`; absent clients keep the theta with which they predict."""
@@ -191,7 +191,7 @@ class FedAvg(LocalTraining):
 
     def begin(self, common: Common, clients: int) -> tuple[Any, Any]:
         """Start from theta = 0; clients hold nothing."""
-        return Server(zeros(common)), None
+        return Server(zero_theta(common)), None
 
     def broadcast(self, common: Common, server: Any, turn: Turn) -> Any:
         """Send theta to all clients."""
@@ -240,7 +240,7 @@ class FedAvgM(FedAvg):
 
     def begin(self, common: Common, clients: int) -> tuple[MomentumServer, None]:
         """Start from theta = v = 0."""
-        return MomentumServer(zeros(common), zeros(common)), None
+        return MomentumServer(zero_theta(common), zero_theta(common)), None
 
     def rule(self, server: MomentumServer, change: Array) -> MomentumServer:
         """Take a step along the momentum."""
@@ -271,7 +271,7 @@ class Adaptive(FedAvg):
 
     def begin(self, common: Common, clients: int) -> tuple[AdaptiveServer, None]:
         """Start from theta = m = 0, v = tau^2."""
-        nothing = zeros(common)
+        nothing = zero_theta(common)
         return AdaptiveServer(nothing, nothing, nothing + self.tau**2), None
 
     def rule(self, server: AdaptiveServer, change: Array) -> AdaptiveServer:
@@ -319,7 +319,7 @@ class FedYogi(FedAdam):
 
     def second_moment(self, v: Array, square: Array) -> Array:
         """A sum of signed squares, which changes slowly if v is large."""
-        return v - (1 - self.beta_2) * square * namespace(v).sign(v - square)
+        return v - (1 - self.beta_2) * square * array_namespace(v).sign(v - square)
 
 
 @dataclass(frozen=True)
@@ -384,7 +384,7 @@ class Scaffold(FedAvg):
 
     def begin(self, common: Common, clients: int) -> tuple[ScaffoldServer, ScaffoldClient]:
         """Start from theta = c = c_k = 0."""
-        return ScaffoldServer(zeros(common), zeros(common)), ScaffoldClient(zeros(common, clients))
+        return ScaffoldServer(zero_theta(common), zero_theta(common)), ScaffoldClient(zero_theta(common, clients))
 
     def broadcast(self, common: Common, server: ScaffoldServer, turn: Turn) -> ScaffoldDown:
         """Send theta and c to all clients."""
@@ -473,7 +473,7 @@ class Personal(FedAvg):
 
     def begin(self, common: Common, clients: int) -> tuple[Server, Own]:
         """Start from theta = 0 everywhere."""
-        return Server(zeros(common)), Own(zeros(common, clients))
+        return Server(zero_theta(common)), Own(zero_theta(common, clients))
 
     def train(self, common: Common, client: Own, down: Any, samples: Any, turn: Turn) -> tuple[Own, Change, Any]:
         """Predict with the client's own model, learn, and send the change of the shared model."""

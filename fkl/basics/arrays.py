@@ -19,25 +19,25 @@ Array = NDArray[np.floating]
 Parts = tuple[Any, ...]
 
 
-def namespace(array: Any) -> Any:
+def array_namespace(array: Any) -> Any:
     """The module with the functions for an array, like `fkl.contract.world.Common.xp` for the engine's arrays."""
     own = getattr(array, "__array_namespace__", None)  # arrays of numpy 1 do not have this attribute
     return np if own is None else own()
 
 
-def traced(value: Any) -> bool:
+def is_traced(value: Any) -> bool:
     """Whether a value is an array that an engine traces, or one of the engine's own arrays."""
     return type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
 
 
 def normal_quantile(probability: Any) -> Any:
     """Quantiles of N(0, 1)."""
-    return _special_functions(traced(probability)).ndtri(probability)
+    return _special_functions(is_traced(probability)).ndtri(probability)
 
 
 def logistic_function(value: Any) -> Any:
     """1 / (1 + exp(-value))."""
-    return _special_functions(traced(value)).expit(value)
+    return _special_functions(is_traced(value)).expit(value)
 
 
 @cache
@@ -48,36 +48,36 @@ def _special_functions(of_jax: bool) -> Any:
 
 def stable_order(values: Any) -> Any:
     """Indices that sort the last axis in ascending order; equal entries keep their order."""
-    stable = {} if traced(values) else {"kind": "stable"}  # JAX's sort is always stable
-    return namespace(values).argsort(values, axis=-1, **stable)
+    stable = {} if is_traced(values) else {"kind": "stable"}  # JAX's sort is always stable
+    return array_namespace(values).argsort(values, axis=-1, **stable)
 
 
 def of_each(work: Callable[..., Any], *values: Any) -> Any:
     """The results of `work` for each entry along the second axis of arrays (n, K, ...), stacked along a first axis."""
-    if any(map(traced, values)):  # a Python loop would be traced as one copy of its body per entry
+    if any(map(is_traced, values)):  # a Python loop would be traced as one copy of its body per entry
         from jax import lax
 
-        moved = tuple(namespace(one).moveaxis(one, 1, 0) for one in values)
+        moved = tuple(array_namespace(one).moveaxis(one, 1, 0) for one in values)
         return lax.map(lambda entry: work(*(one[:, None] for one in entry)), moved)
     return np.stack([work(*(one[:, k : k + 1] for one in values)) for k in range(values[0].shape[1])])
 
 
-def filled(value: Any, other: Any) -> Any:
+def fill_missing(value: Any, other: Any) -> Any:
     """A nested value (dataclasses, tuples, lists, dictionaries) with each None replaced by the entry of `other`."""
-    if value is None or isinstance(value, np.ndarray) or traced(value):
+    if value is None or isinstance(value, np.ndarray) or is_traced(value):
         return other if value is None else value
-    inside = map(filled, _inner_values(value), _inner_values(other))
+    inside = map(fill_missing, _inner_values(value), _inner_values(other))
     return _with_inner_values(value, list(inside))
 
 
 def known_everywhere(flags: Any) -> bool:
     """Whether all flags are known to be set."""
-    return not traced(flags) and bool(flags.all())
+    return not is_traced(flags) and bool(flags.all())
 
 
-def cond(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
+def choose_branch(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
     """The result of `then` if a condition holds, else of `otherwise`; both results have the same structure."""
-    if not traced(condition):
+    if not is_traced(condition):
         return then() if condition else otherwise()
     from jax import lax
 
@@ -85,15 +85,15 @@ def cond(condition: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) 
 
     def arrays(make: Callable[[], Any]) -> Parts:
         made.append(make())
-        return parts(made[-1])
+        return arrays_of(made[-1])
 
     found = lax.cond(condition, lambda: arrays(then), lambda: arrays(otherwise))
-    return rebuilt(made[0], found)
+    return with_arrays(made[0], found)
 
 
-def until(done: Callable[[Any], Any], step: Callable[[Any], Any], value: Any, most: int) -> Any:
+def repeat_until(done: Callable[[Any], Any], step: Callable[[Any], Any], value: Any, most: int) -> Any:
     """Apply `step` to a value until `done` holds, but at most `most` times."""
-    if not any(map(traced, parts(value))):
+    if not any(map(is_traced, arrays_of(value))):
         for _ in range(most):
             if done(value):
                 break
@@ -103,26 +103,26 @@ def until(done: Callable[[Any], Any], step: Callable[[Any], Any], value: Any, mo
 
     def goes_on(counted: tuple[Any, Parts]) -> Any:
         count, found = counted
-        return (count < most) & ~done(rebuilt(value, found))
+        return (count < most) & ~done(with_arrays(value, found))
 
     def go_on(counted: tuple[Any, Parts]) -> tuple[Any, Parts]:
         count, found = counted
-        return count + 1, parts(step(rebuilt(value, found)))
+        return count + 1, arrays_of(step(with_arrays(value, found)))
 
-    return rebuilt(value, lax.while_loop(goes_on, go_on, (0, parts(value)))[1])
+    return with_arrays(value, lax.while_loop(goes_on, go_on, (0, arrays_of(value)))[1])
 
 
-def parts(value: Any) -> Parts:
+def arrays_of(value: Any) -> Parts:
     """The arrays of a state, or of any object of dataclasses, tuples, lists and dictionaries."""
-    if isinstance(value, np.ndarray) or traced(value):
+    if isinstance(value, np.ndarray) or is_traced(value):
         return (value,)
-    return tuple(part for inner in _inner_values(value) for part in parts(inner))
+    return tuple(part for inner in _inner_values(value) for part in arrays_of(inner))
 
 
-def rebuilt(value: Any, others: Any) -> Any:
-    """The same object with its arrays replaced, in the order of `parts`."""
+def with_arrays(value: Any, others: Any) -> Any:
+    """The same object with its arrays replaced, in the order of `arrays_of`."""
     found = iter(others)
-    made = _rebuilt(value, found)
+    made = _with_next_arrays(value, found)
     assert next(found, None) is None, "more arrays than places"
     return made
 
@@ -135,10 +135,10 @@ def _inner_values(value: Any) -> list[Any]:
     return list(value) if isinstance(value, tuple | list) else []
 
 
-def _rebuilt(value: Any, found: Any) -> Any:
-    if isinstance(value, np.ndarray) or traced(value):
+def _with_next_arrays(value: Any, found: Any) -> Any:
+    if isinstance(value, np.ndarray) or is_traced(value):
         return next(found)
-    return _with_inner_values(value, [_rebuilt(inner, found) for inner in _inner_values(value)])
+    return _with_inner_values(value, [_with_next_arrays(inner, found) for inner in _inner_values(value)])
 
 
 def _with_inner_values(value: Any, inside: list[Any]) -> Any:

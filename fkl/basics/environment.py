@@ -7,7 +7,7 @@ from pathlib import Path
 from fkl.basics.errors import FklError
 
 
-def variable(name: str, default: str) -> str:
+def environment_variable(name: str, default: str) -> str:
     """Value of a variable; an empty one counts as unset."""
     return os.environ.get(name) or default
 

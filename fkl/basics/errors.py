@@ -67,20 +67,20 @@ class BadValue(FklError):
 
 def in_one_line(value: object) -> str:
     """Short form of a value for a message of one line."""
-    return shortened(" ".join(str(value).split()), LETTERS_SHOWN)
+    return cut_text(" ".join(str(value).split()), LETTERS_SHOWN)
 
 
-def shortened(text: str, most: int) -> str:
+def cut_text(text: str, most: int) -> str:
     """A text, cut after this number of letters."""
     return text if len(text) <= most else text[:most] + "..."
 
 
-def plural(number: int, what: str) -> str:
+def count_of(number: int, what: str) -> str:
     """A number and a noun, with a plural s if needed."""
     return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
-def printable(text: str) -> str:
+def printable_text(text: str) -> str:
     """Text for a terminal: control characters are shown by their numbers."""
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in text)
 
@@ -207,8 +207,8 @@ def did_you_mean(name: str, names: Iterable[str], where: str = "", start: str = 
     >>> did_you_mean("lr", ["seed", "threads"])
     ['lr in fkl: algo.eta (algo.gamma of fdskl and dsg; a method with a closed form, such as rf_gp, has none)']
     """
-    letters = _letters(name)
-    shares = {one: SequenceMatcher(None, letters, _letters(one)).ratio() for one in names}
+    letters = _visible_letters(name)
+    shares = {one: SequenceMatcher(None, letters, _visible_letters(one)).ratio() for one in names}
     least = max(ALIKE, max(shares.values(), default=0) - NEARLY)
     near = sorted((one for one, share in shares.items() if share >= least), key=lambda one: -shares[one])[:MOST]
     meant = [f"did you mean {' or '.join(start + one for one in near)}?"] if near else []
@@ -216,5 +216,5 @@ def did_you_mean(name: str, names: Iterable[str], where: str = "", start: str = 
     return [*(text for text, _ in field_words(name)), *([line] if line else [])]
 
 
-def _letters(name: str) -> str:
+def _visible_letters(name: str) -> str:
     return re.sub(r"[^a-z0-9=./]", "", name.lower())

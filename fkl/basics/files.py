@@ -45,7 +45,7 @@ class DamagedError(ValueError):
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[None]:
+def report_write_errors(path: Path) -> Iterator[None]:
     """Report a write that the file system refuses, in one line that names the path; the block only writes there.
 
     If the error names a path elsewhere, the line names that one instead.
@@ -74,7 +74,7 @@ def _path_elsewhere(error: OSError, path: Path) -> str | None:
 
 def require_files_in(folder: Path) -> None:
     """Raise an error for a folder that accepts no files, such as /proc; waiting for a lock there would never end."""
-    with writing(folder):
+    with report_write_errors(folder):
         tempfile.TemporaryFile(dir=folder).close()
 
 
@@ -88,10 +88,10 @@ def whole_file(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
     durable : bool
         Whether the file must be on the disk, not only in a cache, when the block has ended.
     """
-    with writing(path):
+    with report_write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         _delete_abandoned(path)
-        stream = _temporary(path)
+        stream = _open_temporary(path)
         partial = Path(stream.name)
         try:
             with stream:
@@ -107,13 +107,13 @@ def whole_file(path: Path, durable: bool = True) -> Iterator[BinaryIO]:
             raise
 
 
-def _temporary(path: Path) -> BinaryIO:
+def _open_temporary(path: Path) -> BinaryIO:
     """A new file next to `path`; its lock tells other processes that it is not abandoned."""
     while True:
         name = f".{path.name}.partial-{os.getpid()}-{secrets.token_hex(4)}"
         stream = path.with_name(name).open("x+b")
         try:
-            _lock(stream)
+            _lock_stream(stream)
             usable = os.fstat(stream.fileno()).st_nlink > 0  # not deleted before it was locked
         except BlockingIOError:  # another process has just locked it, and deletes it
             usable = False
@@ -136,11 +136,11 @@ def _delete_abandoned(path: Path) -> None:
     for left in path.parent.iterdir() if sys.platform != "win32" else ():
         if is_temporary(left, path.name):
             with suppress(OSError), left.open("rb") as stream:
-                _lock(stream)
+                _lock_stream(stream)
                 left.unlink()
 
 
-def _lock(stream: BinaryIO) -> None:
+def _lock_stream(stream: BinaryIO) -> None:
     """Lock a file until it is closed; not on Windows, where abandoned files stay."""
     if sys.platform != "win32":
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -63,10 +63,10 @@ class Key:
         elif self.among:
             words = f"one of {', '.join(self.among)}"
         elif self.least is not None and most is not None:
-            words = f"from {_shown(self.least)} to {_shown(most)}"
+            words = f"from {_limit_text(self.least)} to {_limit_text(most)}"
         else:
             ends = {"> ": self.above, ">= ": self.least, "below ": self.below, "at most ": self.most}
-            words = ", ".join(f"{sign}{_shown(end)}" for sign, end in ends.items() if end is not None)
+            words = ", ".join(f"{sign}{_limit_text(end)}" for sign, end in ends.items() if end is not None)
             words = words.replace(", below", " and <")
         noun = "" if self.among else "an integer " if whole else "a number "
         return noun + words + ", or null" * ("None" in annotation)
@@ -114,19 +114,19 @@ class Keys:
         cls: Any = type(self)
         for name, kind in _types_of_words(cls).items():
             require_words(name, getattr(self, name), kind)
-        for name, (one, _) in declarations(cls).items():
+        for name, (one, _) in declared_keys(cls).items():
             value = getattr(self, name)
             self.require(value is None or one.allows(value), name)
 
     def require(self, condition: bool, name: str) -> None:
         """Refuse the value of a key unless the condition holds; the message states the field's limits."""
         cls: Any = type(self)
-        one, annotation = declarations(cls)[name]
+        one, annotation = declared_keys(cls)[name]
         require(condition, name, getattr(self, name), one.allowed(annotation))
 
 
 @cache
-def declarations(cls: Any) -> dict[str, tuple[Key, str]]:
+def declared_keys(cls: Any) -> dict[str, tuple[Key, str]]:
     """Declaration of each key of a class, and its type as text; a subclass may change only a default."""
     found: dict[str, tuple[Key, str]] = {}
     for base in reversed(cls.__mro__):
@@ -136,14 +136,14 @@ def declarations(cls: Any) -> dict[str, tuple[Key, str]]:
     return found
 
 
-def members(kind: Any) -> tuple[Any, ...]:
+def union_members(kind: Any) -> tuple[Any, ...]:
     """The types of a union; a single other type."""
     return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
 
 
 def holds_words(kind: Any) -> bool:
     """Whether a value of this type is a name or a word, or has such in its lists and mappings."""
-    inside = members(kind) if len(members(kind)) > 1 else get_args(kind)[-1:]
+    inside = union_members(kind) if len(union_members(kind)) > 1 else get_args(kind)[-1:]
     return kind is str or any(map(holds_words, inside))
 
 
@@ -152,7 +152,7 @@ def require_words(place: str, value: Any, kind: Any) -> None:
 
     YAML reads 250.80 as 250.8, 01 as 1 and yes as true, so the text of such a value is lost.
     """
-    kinds = members(kind)
+    kinds = union_members(kind)
     if isinstance(value, dict):
         for inner in (get_args(one)[-1] for one in kinds if get_origin(one) is dict):
             for name, one in value.items():
@@ -162,7 +162,7 @@ def require_words(place: str, value: Any, kind: Any) -> None:
     elif isinstance(value, list | tuple):
         for inner in (get_args(one)[0] for one in kinds if get_origin(one) is list):
             for one in value:
-                if one is None and str in members(inner) and type(None) not in members(inner):
+                if one is None and str in union_members(inner) and type(None) not in union_members(inner):
                     raise _not_a_word(place, one)
                 require_words(place, one, inner)
     elif isinstance(value, int | float) and str in kinds and (isinstance(value, bool) or float not in kinds):
@@ -177,8 +177,10 @@ def _not_a_word(place: str, value: Any) -> BadValue:
 @cache
 def _types_of_words(cls: Any) -> dict[str, Any]:
     """Types of the keys of a class that hold names or words."""
-    return {name: kind for name, kind in get_type_hints(cls).items() if name in declarations(cls) and holds_words(kind)}
+    return {
+        name: kind for name, kind in get_type_hints(cls).items() if name in declared_keys(cls) and holds_words(kind)
+    }
 
 
-def _shown(limit: float) -> str:
+def _limit_text(limit: float) -> str:
     return f"{limit:g}" if isinstance(limit, float) else str(limit)

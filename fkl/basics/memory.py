@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from fkl.basics.errors import FklError
-from fkl.basics.files import writing
+from fkl.basics.files import report_write_errors
 
 PROC = Path("/proc")
 LIMITS = {"cgroup2": ("memory.max", "memory.high"), "cgroup": ("memory.limit_in_bytes",)}
@@ -72,13 +72,13 @@ def shown_bytes(count: int) -> str:
     return f"{size:.3g} TiB" if size < 1e6 else f"{size:.1e} TiB"
 
 
-def nbytes(holder: Any) -> int:
+def count_bytes(holder: Any) -> int:
     """Bytes of all arrays in an object: itself, items of a list, tuple or dict, fields of a dataclass."""
     if isinstance(holder, np.ndarray):
         return holder.nbytes
     if isinstance(holder, list | tuple | dict):
-        return sum(map(nbytes, holder.values() if isinstance(holder, dict) else holder))
-    return sum(nbytes(getattr(holder, field.name)) for field in fields(holder)) if is_dataclass(holder) else 0
+        return sum(map(count_bytes, holder.values() if isinstance(holder, dict) else holder))
+    return sum(count_bytes(getattr(holder, field.name)) for field in fields(holder)) if is_dataclass(holder) else 0
 
 
 def peak_bytes(work: Callable[[], object]) -> int:
@@ -183,7 +183,7 @@ def on_disk() -> Iterator[None]:
         _on_disk[0] = before
 
 
-def empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
+def empty_array(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
     """An uninitialised array, like `np.empty`; in a file it is full of zeros.
 
     Raises
@@ -195,18 +195,18 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArra
     if not _on_disk[0] or count * kind.itemsize < LEAST_BYTES:
         return np.empty(shape, kind)
     size = count * kind.itemsize
-    with writing(folder := Path(gettempdir())):
+    with report_write_errors(folder := Path(gettempdir())):
         file = TemporaryFile(prefix="fkl-")  # noqa: SIM115
     with file:
-        with writing(folder):
-            _reserve(file.fileno(), size)
+        with report_write_errors(folder):
+            _reserve_space(file.fileno(), size)
         try:
             return np.frombuffer(mmap.mmap(file.fileno(), size), kind).reshape(shape)
         except OSError as error:  # no addresses are left, which is not about the file
             raise MemoryError(error.strerror) from error
 
 
-def _reserve(file: int, size: int) -> None:
+def _reserve_space(file: int, size: int) -> None:
     """Give a file this size and reserve its disk space; otherwise a later write could kill the process."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
@@ -214,23 +214,23 @@ def _reserve(file: int, size: int) -> None:
         os.truncate(file, size)
 
 
-def zeros(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
+def zeros_array(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
     """An array of zeros, like `np.zeros`."""
-    made = empty(shape, dtype) if _on_disk[0] else np.zeros(shape, dtype)
+    made = empty_array(shape, dtype) if _on_disk[0] else np.zeros(shape, dtype)
     if made.nbytes < LEAST_BYTES:
         made[...] = 0
     return made
 
 
-def numbers(count: int) -> NDArray[np.int64]:
+def number_range(count: int) -> NDArray[np.int64]:
     """0, 1, ..., count - 1, like `np.arange`."""
-    made = empty(count, np.int64)
-    for some in blocks(count):
+    made = empty_array(count, np.int64)
+    for some in row_blocks(count):
         made[some] = np.arange(some.start, some.stop)
     return made
 
 
-def blocks(rows: int, size: int | None = None) -> Iterator[slice]:
+def row_blocks(rows: int, size: int | None = None) -> Iterator[slice]:
     """Slices that cover all rows, `size` (or `ROWS`) rows each; the last slice has up to twice as many."""
     size = size or ROWS
     for start in range(0, max(rows - size, 0) + 1, size):
@@ -240,41 +240,41 @@ def blocks(rows: int, size: int | None = None) -> Iterator[slice]:
 def by_block(work: Callable[[NDArray[Any]], NDArray[Any]], values: NDArray[Any]) -> NDArray[Any]:
     """`work(values)`, a block of rows at a time: the result has a row for each row of `values`."""
     made = None
-    for some in blocks(len(values)):
+    for some in row_blocks(len(values)):
         found = work(values[some])
-        made = empty((len(values), *found.shape[1:]), found.dtype) if made is None else made
+        made = empty_array((len(values), *found.shape[1:]), found.dtype) if made is None else made
         made[some] = found
     assert made is not None
     return made
 
 
-def chosen(values: NDArray[Any], which: NDArray[np.bool_], dtype: DTypeLike | None = None) -> NDArray[Any]:
+def take_values(values: NDArray[Any], which: NDArray[np.bool_], dtype: DTypeLike | None = None) -> NDArray[Any]:
     """`values[which]` for an array whose first axes are those of `which`."""
     rows = values.reshape(which.size, *values.shape[which.ndim :])
     marks, kind = which.reshape(-1), values.dtype if dtype is None else dtype
     if marks.all() and rows.dtype == kind:
         return rows
-    made, count = empty((int(np.count_nonzero(marks)), *rows.shape[1:]), kind), 0
-    for some in blocks(len(rows)):
+    made, count = empty_array((int(np.count_nonzero(marks)), *rows.shape[1:]), kind), 0
+    for some in row_blocks(len(rows)):
         found = rows[some][marks[some]]
         made[count : count + len(found)] = found
         count += len(found)
     return made
 
 
-def spread(values: NDArray[Any], which: NDArray[np.bool_]) -> NDArray[Any]:
+def spread_values(values: NDArray[Any], which: NDArray[np.bool_]) -> NDArray[Any]:
     """An array like `which` with these values where it is true, in order, and 0 elsewhere."""
     if which.all():
         return values.reshape(which.shape)
-    made, marks, count = zeros(which.size, values.dtype), which.reshape(-1), 0
-    for some in blocks(which.size):
+    made, marks, count = zeros_array(which.size, values.dtype), which.reshape(-1), 0
+    for some in row_blocks(which.size):
         here = int(np.count_nonzero(marks[some]))
         made[some][marks[some]] = values[count : count + here]
         count += here
     return made.reshape(which.shape)
 
 
-def variance(values: NDArray[np.float64]) -> Any:
+def row_variance(values: NDArray[np.float64]) -> Any:
     """`values.var(axis=0)`, with the same bytes."""
     mean = values.sum(axis=0) / len(values)
     return by_block(lambda some: np.square(some - mean), values).sum(axis=0) / len(values)

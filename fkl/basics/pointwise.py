@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.arrays import Array, logistic_function, namespace
+from fkl.basics.arrays import Array, array_namespace, logistic_function
 
 SQUARE, LOGISTIC, SMOOTH_HINGE, HINGE, QUANTILE, HUBER = range(6)
 
@@ -56,7 +56,7 @@ class PointwiseLoss(NamedTuple):
         """The loss of each prediction."""
         if self.kind == SQUARE:
             return (f - y) ** 2
-        xp, z = namespace(f), y * f if self.classes else f - y
+        xp, z = array_namespace(f), y * f if self.classes else f - y
         if self.kind == LOGISTIC:
             return xp.logaddexp(0, -z)
         if self.kind == SMOOTH_HINGE:
@@ -69,7 +69,7 @@ class PointwiseLoss(NamedTuple):
 
     def derivative(self, f: Array, y: Array) -> Array:
         """Its derivative by f; where there is none, the one of smaller size, or 0."""
-        xp = namespace(f)
+        xp = array_namespace(f)
         if self.kind == SQUARE:
             return 2 * (f - y)
         if self.kind == LOGISTIC:
@@ -90,7 +90,7 @@ class PointwiseLoss(NamedTuple):
 
     def envelope(self, f: Array, y: Array, width: float) -> tuple[Array, Array]:
         """The Moreau envelope of HINGE or QUANTILE, at most width / 2 below it, and its derivative by f."""
-        xp = namespace(f)
+        xp = array_namespace(f)
         low, high, u, sign = (-self.at, 1 - self.at, f - y, 1.0) if self.kind == QUANTILE else (0, 1, 1 - y * f, -y)
         s = xp.clip(u / width, low, high)
         return s * u - width * s**2 / 2, s * sign
@@ -116,11 +116,11 @@ class PointwiseLoss(NamedTuple):
         which is a mistake of 1 - 1 / C; `value` is the loss.
         """
         if self.several:
-            xp = namespace(f)
+            xp = array_namespace(f)
             return {"error": xp.where(f == self.several, 1 - 1 / self.several, 1.0 * (f != y)), "loss": value}
         value = self.value(f, y)
         if self.classes:
-            return {"error": 0.5 * (1 - namespace(f).sign(y * f)), "loss": value}
+            return {"error": 0.5 * (1 - array_namespace(f).sign(y * f)), "loss": value}
         if self.kind == QUANTILE:
             return {"pinball": value, "below": 1.0 * (y <= f)}
         return {"mse": value} if self.kind == SQUARE else {"mse": (f - y) ** 2, "loss": value}

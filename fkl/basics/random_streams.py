@@ -107,7 +107,7 @@ class Streams:
         """Numbers in [0, 1) of shape (R, size) for round t from a client's own secret seed."""
         self._require_own(role, range(client, client + 1))
         start = [0, 0, 0, t]
-        seeds = [_sequence(self._seed, replicate, role, client) for replicate in self.replicates]
+        seeds = [_seed_sequence(self._seed, replicate, role, client) for replicate in self.replicates]
         return np.array([np.random.Generator(np.random.Philox(seed, counter=start)).random(size) for seed in seeds])
 
     def uniform_of_rounds(self, role: Role, rounds: Sequence[int], size: int) -> NDArray[np.float64]:
@@ -119,7 +119,7 @@ class Streams:
     def private_of_rounds(self, role: Role, client: int, rounds: Sequence[int], size: int) -> NDArray[np.float64]:
         """Numbers of `private` for several rounds at once, (T, R, size)."""
         self._require_own(role, range(client, client + 1))
-        sequences = [_sequence(self._seed, replicate, role, client) for replicate in self.replicates]
+        sequences = [_seed_sequence(self._seed, replicate, role, client) for replicate in self.replicates]
         return np.stack([_of_rounds(sequence, rounds, size) for sequence in sequences], axis=1)
 
     def own(self, parties: range, shared: "tuple[Role, ...] | None" = None) -> "OwnStreams":
@@ -142,11 +142,11 @@ class Streams:
         return [np.random.Generator(np.random.Philox(sequence, counter=counter)) for sequence in sequences]
 
     def _sequence(self, replicate: int, role: Role) -> np.random.SeedSequence:
-        return _sequence(self._seed, replicate, role)
+        return _seed_sequence(self._seed, replicate, role)
 
 
 @lru_cache(maxsize=1 << 12)
-def _sequence(seed: int, replicate: int, role: Role, *client: int) -> np.random.SeedSequence:
+def _seed_sequence(seed: int, replicate: int, role: Role, *client: int) -> np.random.SeedSequence:
     """The seed of a stream, made once and not in every round. Never spawn from it: that would change it."""
     return np.random.SeedSequence((seed, replicate, int(role), *client))
 

@@ -17,9 +17,9 @@ import click
 from click.shell_completion import shell_complete
 
 from fkl import __version__
-from fkl.basics.environment import current_folder, require_address_space, variable
-from fkl.basics.errors import FklError, did_you_mean, in_one_line, library_error, plural, requires_extra
-from fkl.screen.streams import require_written, streams
+from fkl.basics.environment import current_folder, environment_variable, require_address_space
+from fkl.basics.errors import FklError, count_of, did_you_mean, in_one_line, library_error, requires_extra
+from fkl.screen.streams import guard_streams, require_written
 
 if TYPE_CHECKING:
     from fkl.data.registry import FileState
@@ -53,18 +53,21 @@ def main() -> None:
     """Entry point: exit code 2 and one line for every error that the user can correct."""
     gc.set_threshold(50_000)  # 700 would collect garbage hundreds of times during imports
     atexit.register(gc.freeze)  # or the interpreter goes over all imported objects once more before it ends
-    with streams():
+    with guard_streams():
         try:
             _require_text(sys.argv)
             if (instruction := os.environ.get("_FKL_COMPLETE")) is not None:
                 sys.exit(shell_complete(commands, {}, "fkl", "_FKL_COMPLETE", instruction))
-            with suppress(click.exceptions.Exit), commands.make_context("fkl", _words(*sys.argv[1:])) as context:
+            with (
+                suppress(click.exceptions.Exit),
+                commands.make_context("fkl", _command_words(*sys.argv[1:])) as context,
+            ):
                 commands.invoke(context)
             require_written()
         except FklError as error:
-            sys.exit(_refuse(error))
+            sys.exit(_refuse_error(error))
         except click.ClickException as error:
-            sys.exit(_refuse(FklError(error.format_message())))
+            sys.exit(_refuse_error(FklError(error.format_message())))
         except KeyboardInterrupt:
             print("error: interrupted; the same command continues from where it stopped", file=sys.stderr)
             sys.exit(130)
@@ -75,20 +78,20 @@ def main() -> None:
                 refused = FklError(f"{where}{error.strerror or error}")
             if refused is None:
                 raise
-            sys.exit(_refuse(refused))
+            sys.exit(_refuse_error(refused))
 
 
-def _refuse(error: FklError) -> int:
-    from fkl.screen.messages import refuse
+def _refuse_error(error: FklError) -> int:
+    from fkl.screen.messages import print_refusal
 
     try:
         current_folder()
     except FklError as gone:  # every path that is relative to it leads nowhere
         error = gone
-    return refuse(error)
+    return print_refusal(error)
 
 
-def _words(command: str = "help", *rest: str) -> list[str]:
+def _command_words(command: str = "help", *rest: str) -> list[str]:
     """The words of the command line, with `fkl help COMMAND` replaced by `fkl COMMAND --help`."""
     return [*rest, "--help"] if command == "help" else [command, *rest]
 
@@ -137,10 +140,10 @@ class RunCommand(Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Append the choices, and the keys of every run."""
-        from fkl.cli.describe import overview
-        from fkl.screen.messages import width
+        from fkl.cli.describe import run_overview
+        from fkl.screen.messages import text_width
 
-        formatter.write(f"\n{overview(width())}\n")
+        formatter.write(f"\n{run_overview(text_width())}\n")
 
 
 class Group(click.Group):
@@ -199,13 +202,13 @@ class Actions(Group):
         return super()._no_such(f"{self.name} {word}")
 
 
-def _named(*groups: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+def _complete_choices(*groups: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
     """Names of the choices of these groups, for the Tab key."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        from fkl.config.choices import abouts
+        from fkl.config.choices import choice_descriptions
 
-        return sorted({name for group in groups for name in abouts(group) if name.startswith(incomplete)})
+        return sorted({name for group in groups for name in choice_descriptions(group) if name.startswith(incomplete)})
 
     return complete
 
@@ -214,10 +217,10 @@ def _any_name(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     """Names of all choices, for the Tab key."""
     from fkl.cli.listing import ALL
 
-    return _named(*ALL)(ctx, param, incomplete)
+    return _complete_choices(*ALL)(ctx, param, incomplete)
 
 
-def _groups(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+def _complete_groups(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Names of groups, for the Tab key."""
     from fkl.cli.listing import ALL
 
@@ -277,15 +280,15 @@ def run(
         raise FklError("--cfg and -m: give only one of these")
     if resolve and not cfg:
         raise FklError("--resolve: must be given together with --cfg")
-    folders = _folders(config_dir)
+    folders = _config_folders(config_dir)
     if multirun:
-        from fkl.sweeps.hydra import sweep
+        from fkl.sweeps.hydra import run_sweep
 
-        sweep(words, folders, fail_fast=fail_fast, quiet=quiet)
+        run_sweep(words, folders, fail_fast=fail_fast, quiet=quiet)
         return
-    from fkl.config.compose import compose
+    from fkl.config.compose import compose_config
 
-    config = compose(*words, folders=folders)
+    config = compose_config(*words, folders=folders)
     if cfg:
         from omegaconf import OmegaConf
 
@@ -296,7 +299,7 @@ def run(
     run_single(config, words, verbose, quiet, folders)
 
 
-def _folders(config_dir: str | None) -> list[Path]:
+def _config_folders(config_dir: str | None) -> list[Path]:
     folders = [] if config_dir is None else [Path(config_dir)]
     for folder in folders:
         if not config_dir or not folder.is_dir():
@@ -310,19 +313,19 @@ def _folders(config_dir: str | None) -> list[Path]:
 @_config_dir
 def plan(words: tuple[str, ...], multirun: bool, config_dir: str | None) -> None:
     """Estimate the time, memory, disk and messages of a run, or with -m of a sweep, from its first rounds."""
-    from fkl.screen.messages import say
+    from fkl.screen.messages import print_lines
 
-    folders = _folders(config_dir)
+    folders = _config_folders(config_dir)
     if not multirun:
-        from fkl.runs.forecast import plan
+        from fkl.runs.forecast import plan_lines
 
-        say(*plan(words, folders))
+        print_lines(*plan_lines(words, folders))
         return
     from fkl.screen.sheet import Sheet
     from fkl.sweeps.plan import plan_sweep
 
     lines, rows = plan_sweep(words, folders)
-    say(*lines, "")
+    print_lines(*lines, "")
     Sheet.from_rows(["of these", "runs", "one", "all"], rows, [1, 2, 3]).show()
 
 
@@ -340,28 +343,28 @@ def study(file: Path, words: tuple[str, ...], **options: bool) -> None:
 
     The same command continues an interrupted study. docs/paper_table.md describes the keys.
     """
-    from fkl.study.command import command
+    from fkl.study.command import study_command
 
     if sum(options.values()) > 1:
         raise FklError("--dry-run, --pilot, --register, --status: give only one of these")
-    command(file, words, **options)
+    study_command(file, words, **options)
 
 
 @commands.command("list")
-@click.argument("group", required=False, metavar="[GROUP]", shell_complete=_groups)
+@click.argument("group", required=False, metavar="[GROUP]", shell_complete=_complete_groups)
 @_config_dir
 @_format
 def list_choices(group: str | None, config_dir: str | None, format: str) -> None:
     """List all choices; with a GROUP (algo, dataset, ...), describe each of them in a line."""
     from fkl.cli.listing import show_list
 
-    folders = _folders(config_dir)
+    folders = _config_folders(config_dir)
     if group is None or format != "table" or not sys.stdout.isatty():
         show_list(group, format, folders)
         return
-    from fkl.screen.messages import paged
+    from fkl.screen.messages import page_output
 
-    with paged():
+    with page_output():
         show_list(group, folders=folders)
 
 
@@ -378,28 +381,28 @@ def list_choices(group: str | None, config_dir: str | None, format: str) -> None
 def describe_choice(name: str | None, config_dir: str | None, format: str) -> None:
     """Explain a choice such as pof_mkl, a key (algo.M), a column (mse_gini) or a kind of message (theta)."""
     if format == "schema":
-        from fkl.cli.schema import schema
+        from fkl.cli.schema import json_schema
 
-        print(json.dumps(schema(name), indent=2, ensure_ascii=False))
+        print(json.dumps(json_schema(name), indent=2, ensure_ascii=False))
         return
     if name is None:
         raise FklError("describe: must be given a NAME", help=["all names: fkl list"])
-    from fkl.cli.describe import explained
-    from fkl.screen.messages import width
+    from fkl.cli.describe import explain_name
+    from fkl.screen.messages import text_width
 
-    print(explained(name, width(), _folders(config_dir)))
+    print(explain_name(name, text_width(), _config_folders(config_dir)))
 
 
 @commands.command("show", context_settings=AS_GIVEN)
-@click.argument("methods", nargs=-1, metavar="METHOD [METHOD]", shell_complete=_named("algo"))
+@click.argument("methods", nargs=-1, metavar="METHOD [METHOD]", shell_complete=_complete_choices("algo"))
 @_config_dir
 def show_source(methods: tuple[str, ...], config_dir: str | None) -> None:
     """Print the source of a method such as pof_mkl, with its equation numbers; or compare two methods."""
-    from fkl.cli.show import shown
-    from fkl.screen.messages import paged
+    from fkl.cli.show import method_source
+    from fkl.screen.messages import page_output
 
-    with paged():
-        print(shown(methods, _folders(config_dir)))
+    with page_output():
+        print(method_source(methods, _config_folders(config_dir)))
 
 
 @commands.group(cls=Actions, invoke_without_command=True, subcommand_metavar="list|describe|fetch|verify|clear ...")
@@ -418,78 +421,82 @@ def data_list(format: str) -> None:
     from fkl.data import registry
     from fkl.screen.sheet import Sheet
 
-    listings = registry.describe(_store())
+    listings = registry.list_datasets(_data_store())
     if format != "table":
         Sheet.from_rows(registry.Listing._fields, listings).show(format)
         return
-    from fkl.screen.messages import say
+    from fkl.screen.messages import print_lines
 
     Sheet.from_rows(["name", "files", "size", "what it is"], [one[:4] for one in listings], [2]).show()
-    say("", f"Files are in {_store().folder}; FKL_DATA names another folder.", "To download one: fkl data fetch NAME.")
-    say("Paths, numbers of rows and licences: fkl data list --format=csv.")
+    print_lines(
+        "",
+        f"Files are in {_data_store().folder}; FKL_DATA names another folder.",
+        "To download one: fkl data fetch NAME.",
+    )
+    print_lines("Paths, numbers of rows and licences: fkl data list --format=csv.")
     if sizes := [file.stat().st_size for file in _parsed_tables()]:
-        kept = f"parsed copies of {plural(len(sizes), 'table')} of your own, {shown_bytes(sum(sizes))}"
-        say(f"The cache keeps {kept}, in {_store().tables}; fkl data clear deletes them.")
+        kept = f"parsed copies of {count_of(len(sizes), 'table')} of your own, {shown_bytes(sum(sizes))}"
+        print_lines(f"The cache keeps {kept}, in {_data_store().tables}; fkl data clear deletes them.")
 
 
 @data.command("describe", context_settings=AS_GIVEN)
-@click.argument("words", nargs=-1, metavar="[NAME] [KEY=VALUE ...]", shell_complete=_named("dataset"))
+@click.argument("words", nargs=-1, metavar="[NAME] [KEY=VALUE ...]", shell_complete=_complete_choices("dataset"))
 @_config_dir
 def data_describe(words: tuple[str, ...], config_dir: str | None) -> None:
     """Describe the data of a run in the file's units, and draw how they are divided among clients."""
-    from fkl.cli.describe_data import describe
+    from fkl.cli.describe_data import describe_data
 
-    describe(words, _folders(config_dir))
+    describe_data(words, _config_folders(config_dir))
 
 
 @data.command("fetch", context_settings=AS_GIVEN)
-@click.argument("names", nargs=-1, metavar="[NAME ...]", shell_complete=_named("dataset"))
+@click.argument("names", nargs=-1, metavar="[NAME ...]", shell_complete=_complete_choices("dataset"))
 def data_fetch(names: tuple[str, ...]) -> None:
     """Download the files of these data sets, or of all."""
     from fkl.data import registry
 
-    _tell("fetch", registry.fetch([*names], _store()))
+    _print_file_states("fetch", registry.fetch_datasets([*names], _data_store()))
 
 
 @data.command("verify", context_settings=AS_GIVEN)
-@click.argument("names", nargs=-1, metavar="[NAME ...]", shell_complete=_named("dataset"))
+@click.argument("names", nargs=-1, metavar="[NAME ...]", shell_complete=_complete_choices("dataset"))
 def data_verify(names: tuple[str, ...]) -> None:
     """Check the files of these data sets, or of all, against their checksums."""
     from fkl.data import registry
 
-    _tell("verify", registry.verify([*names], _store()))
+    _print_file_states("verify", registry.verify_datasets([*names], _data_store()))
 
 
 @data.command("clear")
 def data_clear() -> None:
     """Delete the cached copies of your own tables; the next run reads the files again."""
-    from fkl.screen.messages import say
+    from fkl.screen.messages import print_lines
 
     files = _parsed_tables()
     for file in files:
         file.unlink(missing_ok=True)
-    say(f"deleted {plural(len(files), 'table')} in {_store().tables}")
+    print_lines(f"deleted {count_of(len(files), 'table')} in {_data_store().tables}")
 
 
 def _parsed_tables() -> list[Path]:
-    from fkl.data.parsed_tables import kept
+    from fkl.data.parsed_tables import cached_files
 
-    folder = _store().tables
+    folder = _data_store().tables
     assert folder is not None
-    return list(kept(folder))
+    return list(cached_files(folder))
 
 
-def _tell(action: str, states: "Iterable[FileState]") -> None:
+def _print_file_states(action: str, states: "Iterable[FileState]") -> None:
     """Print one line per file, and raise an error if one is not ok."""
-    from fkl.screen.messages import say
+    from fkl.screen.messages import print_lines
 
     wrong = 0
     for state in states:
         mark = "✓" if state.state == "ok" else "✗"
-        say(f"{mark} {state.dataset:14} {state.state:9} {state.file}  {state.detail}".rstrip())
+        print_lines(f"{mark} {state.dataset:14} {state.state:9} {state.file}  {state.detail}".rstrip())
         wrong += state.state != "ok"
     if wrong:
-        raise FklError(f"data {action}: {plural(wrong, 'file')} missing or damaged")
+        raise FklError(f"data {action}: {count_of(wrong, 'file')} missing or damaged")
 
 
 @commands.group(cls=Actions, subcommand_metavar="init|site|try ...")
@@ -514,9 +521,9 @@ def flower_init(
     folder: Path, words: tuple[str, ...], sites: int, clients_per_site: int, config_dir: str | None
 ) -> None:
     """Write a Flower project with this configuration, for `flwr run`."""
-    from fkl.sites.project import init
+    from fkl.sites.project import write_project
 
-    print(init(folder, sites, words, clients_per_site, _folders(config_dir)))
+    print(write_project(folder, sites, words, clients_per_site, _config_folders(config_dir)))
 
 
 @flower.command("site")
@@ -530,9 +537,9 @@ def flower_init(
 def flower_site(server: str, number: int, rows: Path, certificates: Path | None, key: Path | None) -> None:
     """Join a server as a site until you stop it."""
     with requires_extra("flower", "flower"):
-        from fkl.sites.site_process import join
+        from fkl.sites.site_process import join_superlink
 
-    join(server, number, rows, certificates, key)
+    join_superlink(server, number, rows, certificates, key)
 
 
 @flower.command("try")
@@ -544,9 +551,9 @@ def flower_site(server: str, number: int, rows: Path, certificates: Path | None,
 def flower_try(project: Path, rows: tuple[Path, ...], out: Path) -> None:
     """Run a project on this machine: a server, and a site for each file of rows."""
     with requires_extra("flower", "flower"):
-        from fkl.sites.trial import play
+        from fkl.sites.trial import run_trial
 
-    sys.exit(play(project, rows, out))
+    sys.exit(run_trial(project, rows, out))
 
 
 @commands.command()
@@ -591,18 +598,18 @@ def table(words: tuple[str, ...], format: str) -> None:
 @_style
 def figure(words: tuple[str, ...], style: str) -> None:
     """Draw a paper's figure from our runs, for example pof_mkl/1; or the figures of a finished run, as PDF."""
-    from fkl.cli.replay import DIGEST, found
-    from fkl.screen.messages import say
+    from fkl.cli.replay import DIGEST, find_run
+    from fkl.screen.messages import print_lines
 
     outputs = Path("outputs")
     if len(words) == 1 and (DIGEST.fullmatch(words[0]) or Path(words[0]).is_dir()):
         from fkl.runs.play import draw_again
 
-        say(f"files: {draw_again(found(words[0], outputs), outputs, style)}")
+        print_lines(f"files: {draw_again(find_run(words[0], outputs), outputs, style)}")
     else:
         from fkl.papers import write_figure
 
-        say(write_figure(*_paper_and_number("figure", words), outputs, style))
+        print_lines(write_figure(*_paper_and_number("figure", words), outputs, style))
 
 
 @commands.command(context_settings=AS_GIVEN)
@@ -624,13 +631,13 @@ def reproduce(papers: tuple[str, ...], fail_fast: bool, readings: bool, site: st
         with requires_extra("report", "reproduce --site"):
             from fkl.report.site import write_site
 
-        from fkl.screen.messages import say
+        from fkl.screen.messages import print_lines
 
-        say(write_site(Path(site), papers, Path("outputs"), _store()))
+        print_lines(write_site(Path(site), papers, Path("outputs"), _data_store()))
         return
-    from fkl.papers.reproduce import reproduce
+    from fkl.papers.reproduce import reproduce_papers
 
-    if reproduce(papers, fail_fast, readings):
+    if reproduce_papers(papers, fail_fast, readings):
         sys.exit(1)
 
 
@@ -638,9 +645,9 @@ def reproduce(papers: tuple[str, ...], fail_fast: bool, readings: bool, site: st
 @click.argument("run", metavar="DIGEST|FOLDER")
 def replay(run: str) -> None:
     """Repeat a finished run and compare the tables digit by digit; exit code 1 if a digit differs."""
-    from fkl.cli.replay import command
+    from fkl.cli.replay import replay_command
 
-    if not command(run):
+    if not replay_command(run):
         sys.exit(1)
 
 
@@ -672,9 +679,9 @@ def compare(
     WHERE is a folder of runs or of a sweep, a glob, or KEY=VALUE,VALUE; by default all runs in outputs.
     For example: fkl compare algo=pof_mkl,raker dataset=air
     """
-    from fkl.report.compare import command
+    from fkl.report.compare import compare_command
 
-    command(where, metric, by, out, dark, format, style, rounds)
+    compare_command(where, metric, by, out, dark, format, style, rounds)
 
 
 @commands.command()
@@ -684,7 +691,7 @@ def report(single: bool) -> None:
     with requires_extra("report", "report"):
         from fkl.report.page import write_page
 
-    write_page(Path("outputs"), _store(), single)
+    write_page(Path("outputs"), _data_store(), single)
 
 
 @commands.command()
@@ -693,17 +700,20 @@ def report(single: bool) -> None:
 @_format
 def bound(run: str, verbose: bool, format: str) -> None:
     """Check whether a method's theorems hold in a finished run; exit code 1 if one does not."""
-    from fkl.cli.replay import found
-    from fkl.theory.answer import command
+    from fkl.cli.replay import find_run
+    from fkl.theory.answer import bound_command
 
-    if not command(found(run, Path("outputs")), format, verbose):
+    if not bound_command(find_run(run, Path("outputs")), format, verbose):
         sys.exit(1)
 
 
-def _store() -> "Store":
+def _data_store() -> "Store":
     from fkl.data.store import Store
 
-    return Store(Path(variable("FKL_DATA", "data")), cache=Path(variable("FKL_CACHE", "~/.cache/fkl")).expanduser())
+    return Store(
+        Path(environment_variable("FKL_DATA", "data")),
+        cache=Path(environment_variable("FKL_CACHE", "~/.cache/fkl")).expanduser(),
+    )
 
 
 def _paper_and_number(command: str, words: tuple[str, ...]) -> tuple[str, str]:

@@ -18,8 +18,8 @@ from fkl.cli.docstrings import Class, found_class
 from fkl.cli.listing import WORDS
 from fkl.config import choices, experiments
 from fkl.config.compose import brought_by, keys_of
-from fkl.data.table_layout import options
-from fkl.screen.columns import COLUMNS, KINDS, kind_meaning, meaning
+from fkl.data.table_layout import layout_options
+from fkl.screen.columns import COLUMNS, KINDS, column_meaning, kind_meaning
 
 GROUPS = (*choices.GROUPS, "as_published", "experiment")
 """Groups in which a name is looked up, in this order; GROUP=NAME selects one."""
@@ -109,7 +109,7 @@ class Description:
     also: tuple[str, ...] = ()
 
 
-def explained(name: str, width: int, folders: Sequence[Path] = ()) -> str:
+def explain_name(name: str, width: int, folders: Sequence[Path] = ()) -> str:
     """Everything with this name, for a terminal of this width: column, kind of message, key, group, choice.
 
     The choices are fkl's and those of the user's folders.
@@ -119,23 +119,25 @@ def explained(name: str, width: int, folders: Sequence[Path] = ()) -> str:
     fkl.basics.errors.FklError
         If nothing has this name.
     """
-    told = [f"{name}: {words}" for words in (meaning(name), kind_meaning(name)) if words]
+    told = [f"{name}: {words}" for words in (column_meaning(name), kind_meaning(name)) if words]
     told += _keys_named(name, folders)
     if name in choices.GROUPS:
         told.append(_of_group(name, folders))
     told += [f"{name}: {words}" for part, words in MADE.items() if part in name.split(".")]
-    is_choice = name in NODES or any(_spelled(name, group, folders) for group in GROUPS)
+    is_choice = name in NODES or any(_spelled_name(name, group, folders) for group in GROUPS)
     if not told and not is_choice and "." not in name:
         told = [one for place in PLACES for one in _keys_named(f"{place}.{name}", folders)]
     start, dot, _ = name.rpartition(".")
     of_field = field_words(name) if not dot or (start in PLACES and not told) else []
     told += [text for text, _ in of_field]
-    choice = [] if told and not is_choice else [as_text(describe(name, folders), width)]
-    first = [explained(names[0], width, folders) for _, names in of_field if len(told) == len(of_field) and not choice]
-    return "\n\n".join([*(_wrapped(one, width) for one in told), *choice, *first])
+    choice = [] if told and not is_choice else [as_text(describe_choice(name, folders), width)]
+    first = [
+        explain_name(names[0], width, folders) for _, names in of_field if len(told) == len(of_field) and not choice
+    ]
+    return "\n\n".join([*(_wrap_text(one, width) for one in told), *choice, *first])
 
 
-def _wrapped(text: str, width: int) -> str:
+def _wrap_text(text: str, width: int) -> str:
     """Text wrapped to the width of a terminal, with indented continuation lines."""
     lines = [
         fill(line, width, initial_indent="  " * (at > 0), subsequent_indent="  ", break_on_hyphens=False)
@@ -149,17 +151,17 @@ def _keys_named(name: str, folders: Sequence[Path]) -> list[str]:
     group, dot, _ = name.partition(".")
     if not dot or group in NODES:
         keys = of_node(group if dot else "settings").keys
-        return [f"{key.name}={key.default}\n{_row(key)}" for key in keys if key.name == name]
+        return [f"{key.name}={key.default}\n{_key_text(key)}" for key in keys if key.name == name]
     if group not in choices.GROUPS:
         return []
-    chosen = choices.primary()[group]
-    names = dict.fromkeys([*([chosen] if isinstance(chosen, str) else []), *choices.files(group, folders)])
+    chosen = choices.primary_config()[group]
+    names = dict.fromkeys([*([chosen] if isinstance(chosen, str) else []), *choices.choice_files(group, folders)])
     found: dict[str, list[tuple[str, str]]] = {}
     for choice in names:
         with suppress(FklError):  # a user's YAML may name a class that does not exist
             for key in keys_of_choice(group, choice, folders):
                 if key.name == name:
-                    found.setdefault(_row(key), []).append((choice, key.default))
+                    found.setdefault(_key_text(key), []).append((choice, key.default))
     told = []
     for row, those in found.items():
         defaults = dict.fromkeys(default for _, default in those)
@@ -174,11 +176,12 @@ def _keys_named(name: str, folders: Sequence[Path]) -> list[str]:
 def _of_group(group: str, folders: Sequence[Path]) -> str:
     """Purpose of a group, and its choices."""
     words = "methods" if group == "algo" else WORDS[group]
-    names = ", ".join(choices.files(group, folders))
-    return f"{group}={_yaml(choices.primary()[group])}: {words}\none of {names}\nwhat each is: fkl list {group}"
+    names = ", ".join(choices.choice_files(group, folders))
+    usual = _yaml_text(choices.primary_config()[group])
+    return f"{group}={usual}: {words}\none of {names}\nwhat each is: fkl list {group}"
 
 
-def describe(name: str, folders: Sequence[Path] = ()) -> Description:
+def describe_choice(name: str, folders: Sequence[Path] = ()) -> Description:
     """Description of a choice.
 
     Parameters
@@ -197,49 +200,52 @@ def describe(name: str, folders: Sequence[Path] = ()) -> Description:
         return of_node(name)
     said, equals, last = name.lstrip("+").replace("logger.", "logger=", 1).partition("=")  # as config.yaml writes it
     wanted = last if equals else said
-    having = [group for group in GROUPS if _spelled(wanted, group, folders)]
+    having = [group for group in GROUPS if _spelled_name(wanted, group, folders)]
     if equals and said not in GROUPS:
         raise FklError(f"{said}: no such group; groups are {', '.join(GROUPS)}")
     if not having or (equals and said not in having):
         what = f"choice of {said}" if equals else "choice, key, column or kind of message"
-        names = [one for group in ([said] if equals else GROUPS) for one in _choices(group, folders)]
+        names = [one for group in ([said] if equals else GROUPS) for one in _choice_names(group, folders)]
         names += [] if equals else [*choices.GROUPS, *COLUMNS, *KINDS, *(key.name for key in of_node("settings").keys)]
         raise FklError(f"no {what} is named {wanted}", help=did_you_mean(wanted, names, "all names: fkl list"))
     group = said if equals else having[0]
-    wanted = _spelled(wanted, group, folders)
+    wanted = _spelled_name(wanted, group, folders)
     made = of_paper(group, wanted) if group in PAPERS else of_choice(group, wanted, folders)
-    also = tuple(f"{other}={_spelled(wanted, other, folders)}" for other in having if other != group)
+    also = tuple(f"{other}={_spelled_name(wanted, other, folders)}" for other in having if other != group)
     return Description(**(vars(made) | {"also": also}))
 
 
-def _spelled(name: str, group: str, folders: Sequence[Path]) -> str:
+def _spelled_name(name: str, group: str, folders: Sequence[Path]) -> str:
     """The name of a choice as its file spells it; empty if the group has none with this name."""
-    names = _choices(group, folders)
+    names = _choice_names(group, folders)
     own = own_spelling(name, names)
     return own if own in names else ""
 
 
-def _choices(group: str, folders: Sequence[Path] = ()) -> list[str]:
-    return list(experiments.abouts(group) if group in PAPERS else choices.files(group, folders))
+def _choice_names(group: str, folders: Sequence[Path] = ()) -> list[str]:
+    return list(
+        experiments.paper_choice_descriptions(group) if group in PAPERS else choices.choice_files(group, folders)
+    )
 
 
 def of_choice(group: str, name: str, folders: Sequence[Path] = ()) -> Description:
     """Description from a YAML file of the configuration and its class."""
-    node, comments = keys_of(group, name, folders), choices.comments(group, name, folders)
+    node, comments = keys_of(group, name, folders), choices.choice_comments(group, name, folders)
     made = class_of(group, name, folders)
     by_yaml = node.get("_target_") == TABLE_SET
     run = "fkl run"
-    if name not in choices.files(group):
+    if name not in choices.choice_files(group):
         run += "".join(f" --config-dir {shlex.quote(str(folder))}" for folder in folders)
     return Description(
         group=group,
         name=name,
-        what=choices.abouts(group, folders)[name],
-        details=comments[""] if by_yaml else _plain(made.sections[""]),
-        paper=_paper(made) if group == "algo" else "",
-        equations=_equations(made) if group == "algo" and made.module.is_fkl else "",
+        what=choices.choice_descriptions(group, folders)[name],
+        details=comments[""] if by_yaml else _plain_words(made.sections[""]),
+        paper=_cited_paragraph(made) if group == "algo" else "",
+        equations=_equation_numbers(made) if group == "algo" and made.module.is_fkl else "",
         brings=tuple(brought_by(group, name, folders)),
-        usage=f"{run} {group}={name}" + (f" [{_place(group, name)}.KEY=VALUE ...]" if len(node) > 1 + by_yaml else ""),
+        usage=f"{run} {group}={name}"
+        + (f" [{_choice_node(group, name)}.KEY=VALUE ...]" if len(node) > 1 + by_yaml else ""),
         keys=keys_of_choice(group, name, folders),
     )
 
@@ -248,36 +254,36 @@ def keys_of_choice(group: str, name: str, folders: Sequence[Path] = ()) -> tuple
     """Keys of a choice, from its YAML and its class."""
     node = keys_of(group, name, folders)
     if node.get("_target_") == TABLE_SET:
-        return tuple(_keys_of_table_set(node, choices.comments(group, name, folders)))
-    return tuple(_keys(_place(group, name), class_of(group, name, folders), node))
+        return tuple(_keys_of_table_set(node, choices.choice_comments(group, name, folders)))
+    return tuple(_keys_of_node(_choice_node(group, name), class_of(group, name, folders), node))
 
 
-def _place(group: str, name: str) -> str:
+def _choice_node(group: str, name: str) -> str:
     """The node of a choice; each of several loggers has its own."""
     return f"{group}.{name}" if group == "logger" else group
 
 
 def _keys_of_table_set(node: dict[str, Any], comments: dict[str, str]) -> Iterator[Key]:
     """Keys of a data set that its YAML describes, with the comment above each as its meaning."""
-    for name, option in options(node).items():
+    for name, option in layout_options(node).items():
         meaning = comments.get(name, "")
-        yield Key(f"dataset.{name}", option.told, _yaml(node[name]), option.allowed, meaning, option.bounds)
+        yield Key(f"dataset.{name}", option.told, _yaml_text(node[name]), option.allowed, meaning, option.bounds)
 
 
 def of_paper(group: str, name: str) -> Description:
     """Description from a paper's file of experiments."""
-    node: dict[str, Any] = dict(experiments.choice(f"{group}/{name}") or {})
+    node: dict[str, Any] = dict(experiments.paper_choice(f"{group}/{name}") or {})
     sweep = [f"{key}={value}" for key, value in node.get("sweep", {}).items()]
     config = experiments.for_runs({key: value for key, value in node.items() if key not in ("sweep", "defaults")})
     chosen = [part for part in node.get("defaults", ()) if part != "_self_"]
     parts = [item for part in chosen if isinstance(part, dict) for item in part.items()]
     words = [f"{key.removeprefix('override /')}={value}" for key, value in parts]
-    known = _known([*words, *(word.partition(",")[0] for word in sweep)])
-    keys = [_set(key, value, known) for key, value in _flat(config)]
+    known = _keys_by_path([*words, *(word.partition(",")[0] for word in sweep)])
+    keys = [_paper_key(key, value, known) for key, value in _flat_items(config)]
     return Description(
         group=group,
         name=name,
-        what=experiments.abouts(group)[name],
+        what=experiments.paper_choice_descriptions(group)[name],
         details=f"A sweep over {' '.join(sweep)}" if sweep else "",
         paper="",
         equations="",
@@ -287,51 +293,51 @@ def of_paper(group: str, name: str) -> Description:
     )
 
 
-def _known(words: list[str]) -> dict[str, Key]:
+def _keys_by_path(words: list[str]) -> dict[str, Key]:
     """Keys of the primary configuration with these choices instead of its own."""
-    chosen = choices.primary() | dict(word.split("=", 1) for word in words)
+    chosen = choices.primary_config() | dict(word.split("=", 1) for word in words)
     made = [of_node(node) for node in NODES]
     keys = [key for one in made for key in one.keys]
     for group in choices.GROUPS:
-        if chosen[group] in choices.files(group):
+        if chosen[group] in choices.choice_files(group):
             keys += keys_of_choice(group, chosen[group])
     return {key.name: key for key in keys}
 
 
-def _set(name: str, value: object, known: dict[str, Key]) -> Key:
+def _paper_key(name: str, value: object, known: dict[str, Key]) -> Key:
     """A key that a paper's choice sets."""
     key = known.get(name, Key(name, "", "", "", ""))
-    return replace(key, default=_yaml(value))
+    return replace(key, default=_yaml_text(value))
 
 
-def _flat(node: dict[str, Any], start: str = "") -> Iterator[tuple[str, object]]:
+def _flat_items(node: dict[str, Any], start: str = "") -> Iterator[tuple[str, object]]:
     for key, value in node.items():
         if isinstance(value, dict):
-            yield from _flat(value, f"{start}{key}.")
+            yield from _flat_items(value, f"{start}{key}.")
         else:
             yield f"{start}{key}", value
 
 
 def of_node(name: str) -> Description:
     """Description of a part of the configuration that has no choices, see `NODES`."""
-    primary, (target, group, what) = choices.primary(), NODES[name]
+    primary, (target, group, what) = choices.primary_config(), NODES[name]
     own = {key: value for key, value in primary.items() if key not in choices.GROUPS and not isinstance(value, dict)}
-    made, node = _class(target), primary[group] if group else own
+    made, node = _class_of_target(target), primary[group] if group else own
     usage = f"fkl run [{group + '.' if group else ''}KEY=VALUE ...]"
-    return Description(group, name, what, "", "", "", (), usage, tuple(_keys(group, made, node)))
+    return Description(group, name, what, "", "", "", (), usage, tuple(_keys_of_node(group, made, node)))
 
 
 def class_keys(group: str, target: str) -> tuple[Key, ...]:
     """Keys of a class of fkl, with its own defaults."""
-    return tuple(_keys(group, _class(target), {}))
+    return tuple(_keys_of_node(group, _class_of_target(target), {}))
 
 
 def class_of(group: str, name: str, folders: Sequence[Path] = ()) -> Class:
     """The class of a choice."""
-    return _class(str(keys_of(group, name, folders).get("_target_")))
+    return _class_of_target(str(keys_of(group, name, folders).get("_target_")))
 
 
-def _class(target: str) -> Class:
+def _class_of_target(target: str) -> Class:
     module, _, name = target.rpartition(".")
     found = found_class(module, name) if module else None
     if found is None:
@@ -339,17 +345,17 @@ def _class(target: str) -> Class:
     return found
 
 
-def _keys(group: str, made: Class, node: dict[str, Any]) -> Iterator[Key]:
+def _keys_of_node(group: str, made: Class, node: dict[str, Any]) -> Iterator[Key]:
     """Keys of a node in the order of its YAML, followed by those of its class that the YAML omits."""
     start = f"{group}." if group else ""
     for name in dict.fromkeys([*(key for key in node if key != "_target_"), *made.keys]):
         one, annotation = made.keys.get(name, (Declared(GIVEN), ""))  # the key of a base class elsewhere
-        value = _yaml(node.get(name, "" if one.default is GIVEN else one.default))
-        kind = _type(annotation, one.among)
-        yield Key(start + name, kind, value, one.allowed(annotation), _plain(one.meaning), one.bounds)
+        value = _yaml_text(node.get(name, "" if one.default is GIVEN else one.default))
+        kind = _type_in_words(annotation, one.among)
+        yield Key(start + name, kind, value, one.allowed(annotation), _plain_words(one.meaning), one.bounds)
 
 
-def _type(annotation: str, among: tuple[str, ...]) -> str:
+def _type_in_words(annotation: str, among: tuple[str, ...]) -> str:
     """A field's type in words, or the words that it allows."""
     kind = re.sub(r"dict\[.*\]", "dict", annotation.removesuffix(" | None").replace(" | None]", "]")).rstrip("]")
     kind = (
@@ -363,44 +369,44 @@ def _type(annotation: str, among: tuple[str, ...]) -> str:
     return (f"{{{listed}}}" if among else kind.lower()) + " or null" * annotation.endswith(" | None")
 
 
-def _yaml(value: object) -> str:
+def _yaml_text(value: object) -> str:
     """A value as it is written on a command line."""
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
-    return f"[{','.join(map(_yaml, value))}]" if isinstance(value, list) else FULL_OR_HALF.sub(r"\1", str(value))
+    return f"[{','.join(map(_yaml_text, value))}]" if isinstance(value, list) else FULL_OR_HALF.sub(r"\1", str(value))
 
 
-def _plain(text: str) -> str:
+def _plain_words(text: str) -> str:
     """A docstring's text with YAML's words for Python's."""
     text = re.sub(r"\bNone\b", "null", text.replace("``", ""))
     return text.replace("True", "true").replace("False", "false")
 
 
-def _paper(made: Class) -> str:
+def _cited_paragraph(made: Class) -> str:
     """The first paragraph with a citation about the class, or about a class that it extends."""
     for one in made.family:
-        for paragraph in (*_paragraphs(one), *one.sections[""].split("\n\n")):
+        for paragraph in (*_module_paragraphs(one), *one.sections[""].split("\n\n")):
             if CITATION.search(paragraph):
                 return " ".join(paragraph.split())
     return ""
 
 
-def _equations(made: Class) -> str:
+def _equation_numbers(made: Class) -> str:
     """The paper's equations and algorithms that the source of the class, or of one that it extends, names."""
     ours = [one for one in made.family if ".algorithms." in one.module.name]
-    text = "\n".join(dict.fromkeys(part for one in ours for part in (*_paragraphs(one), source_of(one))))
+    text = "\n".join(dict.fromkeys(part for one in ours for part in (*_module_paragraphs(one), source_of(one))))
     parts = []
     for label, pattern in (("equations", EQUATION), ("algorithms", ALGORITHM)):
         numbers = {number for match in pattern.findall(text) for number in re.findall(r"\d+\w?", match)}
         if numbers:
-            parts.append(f"{label} {', '.join(sorted(numbers, key=_order))}")
+            parts.append(f"{label} {', '.join(sorted(numbers, key=_equation_order))}")
     return "; ".join(parts)
 
 
-def _paragraphs(made: Class) -> list[str]:
+def _module_paragraphs(made: Class) -> list[str]:
     """Paragraphs of its module's docstring; if the module has several methods, those that start with its label."""
     paragraphs = made.module.docstring.split("\n\n")
-    if _methods(made) < 2:
+    if _count_methods(made) < 2:
         return paragraphs
     label, heads = made.attributes.get("label"), [paragraph.partition(": ") for paragraph in paragraphs]
     own = [text for names, _, text in heads if label in (names, *re.split(", | and ", names))]
@@ -410,7 +416,7 @@ def _paragraphs(made: Class) -> list[str]:
 def source_of(made: Class) -> str:
     """Source of its module; if the module has several methods, that of the class and of the functions it calls."""
     text = made.module.text
-    if _methods(made) < 2:
+    if _count_methods(made) < 2:
         return text
     parts = [made.tree, *called_functions(made)]
     return "\n\n\n".join(str(ast.get_source_segment(text, part)) for part in parts)
@@ -426,12 +432,12 @@ def called_functions(made: Class) -> list[ast.FunctionDef]:
     return sorted(found, key=lambda part: part.lineno)
 
 
-def _methods(made: Class) -> int:
+def _count_methods(made: Class) -> int:
     """Number of methods in its module."""
     return made.module.text.count("\n    label: ClassVar[str] = ")
 
 
-def _order(number: str) -> tuple[int, str]:
+def _equation_order(number: str) -> tuple[int, str]:
     digits = re.match(r"\d+", number)
     return int(digits[0]) if digits else 0, number
 
@@ -455,7 +461,7 @@ def as_text(description: Description, width: int) -> str:
         page.write_text(f"It selects {' '.join(description.brings)}, unless you choose others.")
     if description.keys:
         with page.section("Keys"):
-            rows = [(f"{key.name}={key.default}", _row(key)) for key in description.keys]
+            rows = [(f"{key.name}={key.default}", _key_text(key)) for key in description.keys]
             page.write_dl(rows, col_max=34)
     if description.also:
         page.write_paragraph()
@@ -463,17 +469,17 @@ def as_text(description: Description, width: int) -> str:
     return page.getvalue().rstrip("\n")
 
 
-def overview(width: int) -> str:
+def run_overview(width: int) -> str:
     """Arguments of `fkl run`: choices, and the keys of every run."""
     from click import HelpFormatter
 
     page = HelpFormatter(width=width)
     with page.section("Choices, which `fkl list` describes"):
-        primary = choices.primary()
-        names = {group: ", ".join(choices.files(group)) for group in choices.GROUPS}
-        page.write_dl([(f"{group}={_yaml(primary[group])}", there) for group, there in names.items()])
+        primary = choices.primary_config()
+        names = {group: ", ".join(choices.choice_files(group)) for group in choices.GROUPS}
+        page.write_dl([(f"{group}={_yaml_text(primary[group])}", there) for group, there in names.items()])
     with page.section("Keys of every run"):
-        page.write_dl([(f"{key.name}={key.default}", _row(key)) for key in of_node("settings").keys])
+        page.write_dl([(f"{key.name}={key.default}", _key_text(key)) for key in of_node("settings").keys])
     page.write_paragraph()
     page.write_text(
         "Keys of a choice: `fkl describe NAME`; of the network and of folders: `fkl describe network`, paths."
@@ -481,7 +487,7 @@ def overview(width: int) -> str:
     return page.getvalue().rstrip("\n")
 
 
-def _row(key: Key) -> str:
+def _key_text(key: Key) -> str:
     """Type, meaning and limits of a key in one text."""
     limits = f"Must be {key.limits}." if key.limits and not key.type.startswith("{") else ""  # this type lists them all
     meaning = f"{key.meaning.removesuffix('.')}." if key.meaning else ""

@@ -8,18 +8,18 @@ from textwrap import shorten
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, in_one_line, key_prefix, plural
-from fkl.basics.files import whole_file, writing
+from fkl.basics.errors import FklError, count_of, in_one_line, key_prefix
+from fkl.basics.files import report_write_errors, whole_file
 from fkl.basics.memory import limited_to_free_memory
 from fkl.basics.random_streams import Role, shared_generator
-from fkl.config.compose import compose
-from fkl.config.loading import Run, load
+from fkl.config.compose import compose_config
+from fkl.config.loading import Run, load_run
 from fkl.data.problem import Problem, Table
 from fkl.data.store import Store
 from fkl.data.table_check import SiteColumn, check_files, columns_sheet
 from fkl.data.table_file import TableFile
 from fkl.data.vertical import Vertical
-from fkl.screen.messages import note, refuse, say
+from fkl.screen.messages import print_lines, print_note, print_refusal
 from fkl.screen.sheet import Sheet
 from fkl.tasks.task import read_table, split_table
 
@@ -38,7 +38,7 @@ LONGEST_NAME = 18
 """Letters of a site's name in the picture."""
 
 
-def describe(words: tuple[str, ...], folders: Sequence[Path] = ()) -> None:
+def describe_data(words: tuple[str, ...], folders: Sequence[Path] = ()) -> None:
     """Describe the data that ``fkl run`` would use with these words, draw the partition, and print both.
 
     Parameters
@@ -49,7 +49,7 @@ def describe(words: tuple[str, ...], folders: Sequence[Path] = ()) -> None:
         Folders with the user's own choices.
     """
     of_a_set = [f"dataset={words[0]}", *words[1:]] if words and "=" not in words[0] else words
-    run = load(compose(*of_a_set, folders=folders))
+    run = load_run(compose_config(*of_a_set, folders=folders))
     if isinstance(run.dataset, TableFile):
         _show_check(run, run.dataset)
     generator = shared_generator(run.settings.seed, Role.DATA)
@@ -57,12 +57,12 @@ def describe(words: tuple[str, ...], folders: Sequence[Path] = ()) -> None:
         table = read_table(run, generator)
         given = split_table(run, table, generator)
     of_features = getattr(run.partition, "of_features", False)
-    held = _parties(table, given) if of_features else _of_partition(run, given)
-    say(*_of_table(run, table), "")
+    held = _party_features(table, given) if of_features else _of_partition(run, given)
+    print_lines(*_of_table(run, table), "")
     features, more = _of_features(table)
     if features is not None:
         features.show()
-    say(*more, "", *held)
+    print_lines(*more, "", *held)
 
 
 def _show_check(run: Run, data: TableFile) -> None:
@@ -77,7 +77,7 @@ def _show_check(run: Run, data: TableFile) -> None:
         checked = check_files(data, Store(Path(), cache=Path(run.paths.cache).expanduser()).tables)
     lines = checked.fault_lines()
     for line in lines if len(lines) > 1 else ():
-        refuse(FklError(line))
+        print_refusal(FklError(line))
     columns_sheet(checked.decisions).show()
     if len(checked.site_names) > 1:
         rows = checked.by_site()
@@ -85,20 +85,20 @@ def _show_check(run: Run, data: TableFile) -> None:
         shown = [one[: len(headings)] for one in rows[:SITE_ROWS_SHOWN]]
         Sheet.from_rows([*headings], shown, [3]).show()
         if len(rows) > SITE_ROWS_SHOWN:
-            say(f"... and {len(rows) - SITE_ROWS_SHOWN} more rows: {_site_columns_saved(run, rows)}")
+            print_lines(f"... and {len(rows) - SITE_ROWS_SHOWN} more rows: {_site_columns_saved(run, rows)}")
         for line in checked.apart() if lines else ():  # without faults, reading the table says so, too
-            note(line)
+            print_note(line)
     if len(lines) == 1:
         raise FklError(lines[0])
     if lines:
-        count = f"{plural(len(lines), 'kind')} of faults in {plural(len(data.paths + data.test_paths), 'file')}"
+        count = f"{count_of(len(lines), 'kind')} of faults in {count_of(len(data.paths + data.test_paths), 'file')}"
         raise FklError(f"{count}, see above: nothing can be run before they are mended")
 
 
 def _site_columns_saved(run: Run, rows: Sequence[SiteColumn]) -> Path:
     """The file with each column at each site."""
     path = Path(run.paths.outputs) / "data" / f"{run.dataset.name}-columns-by-site.csv"
-    with writing(path.parent):
+    with report_write_errors(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as stream:
         stream.write(Sheet.from_rows([*SITE_HEADINGS], rows, []).text("csv").encode())
@@ -114,15 +114,15 @@ def _of_table(run: Run, table: Table) -> list[str]:
     y = _raw_y(table)
     spread = {"mean": y.mean(), "sd": y.std(), "min": y.min(), "median": np.median(y), "max": y.max()}
     lines = [
-        f"{run.dataset.name}: {plural(len(y), 'row')}, {plural(table.x.shape[1], 'feature')}, "
-        f"{plural(len(table.site_names), 'site')}",
+        f"{run.dataset.name}: {count_of(len(y), 'row')}, {count_of(table.x.shape[1], 'feature')}, "
+        f"{count_of(len(table.site_names), 'site')}",
         "target: " + ", ".join(f"{name} {value:.5g}" for name, value in spread.items()),
     ]
     if table.tested is not None:
-        lines.append(f"{plural(int(table.tested.sum()), 'row')} held out as test rows")
+        lines.append(f"{count_of(int(table.tested.sum()), 'row')} held out as test rows")
     if table.incomplete.rows:
         lines.append(str(table.incomplete))
-    names, of = _classes(table, y)
+    names, of = _target_classes(table, y)
     counts = np.bincount(of, minlength=len(names))
     told = ", ".join(f"{name}: {count}" for name, count in zip(names, counts, strict=True))
     lines.append(f"rows by target: {told}")
@@ -147,22 +147,22 @@ def _of_partition(run: Run, given: Problem) -> list[str]:
     """Clients, their numbers of samples, and the picture."""
     held = given.present.sum(axis=0)
     spread = f"{held.min()} to {held.max()} samples each, median {np.median(held):g}"
-    words = f"{plural(given.clients, 'client')}, {plural(given.rounds, 'round')}, {spread}"
-    return [f"{words}, {plural(given.rows_left_out, 'row')} dropped", "", f"pictures: {_drawn(run, given)}"]
+    words = f"{count_of(given.clients, 'client')}, {count_of(given.rounds, 'round')}, {spread}"
+    return [f"{words}, {count_of(given.rows_left_out, 'row')} dropped", "", f"pictures: {_draw_partition(run, given)}"]
 
 
-def _parties(table: Table, given: Vertical) -> list[str]:
+def _party_features(table: Table, given: Vertical) -> list[str]:
     """The features of each party."""
     lines = []
     for number, group in enumerate(given.groups):
         names = [table.feature_names[feature] for feature in group[:NAMES_SHOWN]]
         more = ", ..." if len(group) > NAMES_SHOWN else ""
         holds = " and the target" if number in given.active else ""
-        lines.append(f"party {number}: {plural(len(group), 'feature')}{holds}: {', '.join(names)}{more}")
+        lines.append(f"party {number}: {count_of(len(group), 'feature')}{holds}: {', '.join(names)}{more}")
     return lines
 
 
-def _classes(of: Table | Problem, y: NDArray[np.float64]) -> tuple[list[str], NDArray[np.int64]]:
+def _target_classes(of: Table | Problem, y: NDArray[np.float64]) -> tuple[list[str], NDArray[np.int64]]:
     """Names of the target's classes, or of ranges with equally many samples, and the class of each value."""
     values, number = np.unique(y, return_inverse=True)
     labels = of.encoder.labels if of.encoder is not None else ()
@@ -174,23 +174,23 @@ def _classes(of: Table | Problem, y: NDArray[np.float64]) -> tuple[list[str], ND
     return names, np.searchsorted(ends[1:-1], y, side="left")
 
 
-def _drawn(run: Run, given: Problem) -> str:
+def _draw_partition(run: Run, given: Problem) -> str:
     """The picture's files: numbers of samples of clients, by site, and their targets."""
-    from fkl.report.figures import canvas, rendered, shade  # isort: skip  its package configures matplotlib's messages
+    from fkl.report.figures import panel_row, render_figure, shade_of_curve  # isort: skip  its package configures matplotlib's messages
 
     import matplotlib
     from matplotlib.ticker import MaxNLocator
 
-    names, of = _classes(given, _raw_y(given)[given.present])
+    names, of = _target_classes(given, _raw_y(given)[given.present])
     counts = np.zeros((given.clients, len(names)))
     np.add.at(counts, (np.nonzero(given.present)[1], of), 1)
     order = np.argsort(given.site, kind="stable")
     counts, site, place = counts[order], given.site[order], np.arange(given.clients)
-    figure, (sizes, shares) = canvas(2)
+    figure, (sizes, shares) = panel_row(2)
     middles = {number: float(place[site == number].mean()) for number in np.unique(site).tolist()}
     for number in middles:
         here = site == number
-        sizes.bar(place[here], counts[here].sum(axis=1), WIDTH, color=shade(number)[0])
+        sizes.bar(place[here], counts[here].sum(axis=1), WIDTH, color=shade_of_curve(number)[0])
     share, colours = counts / counts.sum(axis=1, keepdims=True), matplotlib.colormaps["viridis"]
     for number, name in enumerate(names):
         label = f"target {in_one_line(name)}" if number < NAMES_SHOWN else None
@@ -210,12 +210,14 @@ def _drawn(run: Run, given: Problem) -> str:
         else:
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     partition = type(run.partition).__name__
-    figure.suptitle(f"{run.dataset.name}, {partition}: {plural(given.clients, 'client')}")
+    figure.suptitle(f"{run.dataset.name}, {partition}: {count_of(given.clients, 'client')}")
     folder = Path(run.paths.outputs) / "data"
-    with writing(folder):
+    with report_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for suffix, content in rendered(figure, "samples of each client by site, left, and their targets, right").items():
+    for suffix, content in render_figure(
+        figure, "samples of each client by site, left, and their targets, right"
+    ).items():
         paths.append(folder / f"{run.dataset.name}-{partition.lower()}{suffix}")
         with whole_file(paths[-1]) as stream:
             stream.write(content)

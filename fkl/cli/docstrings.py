@@ -76,7 +76,7 @@ class Module:
         for line in self.tree.body:
             if isinstance(line, ast.Assign) or (isinstance(line, ast.AnnAssign) and line.value is not None):
                 targets = line.targets if isinstance(line, ast.Assign) else [line.target]
-                found |= _assigned(targets[0], line.value)  # type: ignore[arg-type]
+                found |= _assigned_names(targets[0], line.value)  # type: ignore[arg-type]
         return found
 
     @cached_property
@@ -99,7 +99,7 @@ class Module:
             if expression.id in self.constants:
                 return self.value(self.constants[expression.id])
             where, name = self.imports[expression.id]
-            return module(where).value(ast.Name(name))
+            return parse_module(where).value(ast.Name(name))
         if isinstance(expression, ast.Dict):  # its keys are the allowed words
             return tuple(self.value(one) for one in expression.keys if one is not None)
         if isinstance(expression, ast.Tuple):
@@ -110,7 +110,7 @@ class Module:
 
 
 @cache
-def module(name: str) -> Module:
+def parse_module(name: str) -> Module:
     """A module, read once."""
     return Module(name)
 
@@ -188,14 +188,14 @@ class Class:
 @cache
 def found_class(module_name: str, name: str) -> Class | None:
     """A class by the module that defines or imports it; None if there is no such class."""
-    here = module(module_name)
+    here = parse_module(module_name)
     for line in here.tree.body:
         if isinstance(line, ast.ClassDef) and line.name == name:
             return Class(here, line)
     return found_class(*here.imports[name]) if name in here.imports else None
 
 
-def _assigned(target: ast.expr, value: ast.expr) -> Names:
+def _assigned_names(target: ast.expr, value: ast.expr) -> Names:
     """Values of the names in an assignment."""
     if isinstance(target, ast.Name):
         return {target.id: value}

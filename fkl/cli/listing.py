@@ -7,9 +7,9 @@ from textwrap import fill
 from click import HelpFormatter
 
 from fkl.basics.errors import FklError, did_you_mean, in_one_line
-from fkl.config.choices import abouts
+from fkl.config.choices import choice_descriptions
 from fkl.config.compose import keys_of
-from fkl.screen.messages import say, width
+from fkl.screen.messages import print_lines, text_width
 from fkl.screen.sheet import Sheet
 
 FAMILIES = {
@@ -54,21 +54,23 @@ def show_list(group: str | None, format: str = "table", folders: Sequence[Path] 
             f"{in_one_line(group)}: no such group", help=did_you_mean(group, ALL, f"groups: {', '.join(ALL)}")
         )
     # A choice without a description is a part of another one
-    known = {name: words for name, words in abouts(group, folders).items() if words}
+    known = {name: words for name, words in choice_descriptions(group, folders).items() if words}
     families = by_family(list(known), folders) if group == "algo" else {WORDS[group]: list(known)}
     if format != "table":
         rows = [(name, family, known[name]) for family, names in families.items() for name in names]
         Sheet.from_rows([group, "family", "what it is"], rows).show(format)
         return
-    page = HelpFormatter(width=width())
+    page = HelpFormatter(width=text_width())
     for family, names in families.items():
         with page.section(family.capitalize()):
             page.write_dl([(name, known[name]) for name in names], col_max=26)
-    say(page.getvalue().rstrip("\n"))
+    print_lines(page.getvalue().rstrip("\n"))
     if group == "algo":
-        say("\nLosses besides squared errors, by algo.loss:")
+        print_lines("\nLosses besides squared errors, by algo.loss:")
         for words, found in _by_losses(list(known), folders).items():
-            say(fill(f"{words}: {', '.join(found)}", width(), subsequent_indent="    ", break_on_hyphens=False))
+            print_lines(
+                fill(f"{words}: {', '.join(found)}", text_width(), subsequent_indent="    ", break_on_hyphens=False)
+            )
 
 
 def _by_losses(names: Sequence[str], folders: Sequence[Path]) -> dict[str, list[str]]:
@@ -95,7 +97,7 @@ def by_family(names: Sequence[str], folders: Sequence[Path] = ()) -> dict[str, l
 
 
 def _show_groups(format: str, folders: Sequence[Path]) -> None:
-    names = {group: [name for name, words in abouts(group, folders).items() if words] for group in ALL}
+    names = {group: [name for name, words in choice_descriptions(group, folders).items() if words] for group in ALL}
     # There are a hundred runs of papers, so only their folders are listed
     names["experiment"] = sorted({f"{name.partition('/')[0]}/..." for name in names["experiment"]})
     rows = [("algo", family, found) for family, found in by_family(names["algo"], folders).items()]
@@ -106,5 +108,9 @@ def _show_groups(format: str, folders: Sequence[Path]) -> None:
         )
         return
     for group, words, found in rows:
-        say(fill(f"{group}, {words}: {', '.join(found)}", width(), subsequent_indent="    ", break_on_hyphens=False))
-    say("\nWhat each is: fkl list GROUP. All keys of one: fkl describe NAME.")
+        print_lines(
+            fill(
+                f"{group}, {words}: {', '.join(found)}", text_width(), subsequent_indent="    ", break_on_hyphens=False
+            )
+        )
+    print_lines("\nWhat each is: fkl list GROUP. All keys of one: fkl describe NAME.")

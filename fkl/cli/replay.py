@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 from fkl.basics.errors import FklError, in_one_line
 from fkl.engines.base import DivergedError
 from fkl.runs.finished_runs import CONFIG_FILE, FinishedRun, read_run
-from fkl.runs.folder import provenance
-from fkl.runs.play import execute
+from fkl.runs.folder import read_provenance
+from fkl.runs.play import execute_run
 from fkl.runs.prepare import to_play_again
 from fkl.runs.tables import TABLES, TIMING_COLUMNS
-from fkl.screen.messages import say
+from fkl.screen.messages import print_lines
 
 DIGEST = re.compile("[0-9a-f]{12}")
 FILES = tuple(f"{name}.csv" for name in TABLES)
@@ -46,17 +46,17 @@ class Replay(NamedTuple):
         return not self.first
 
 
-def command(which: str, outputs: Path = Path("outputs")) -> bool:
+def replay_command(which: str, outputs: Path = Path("outputs")) -> bool:
     """Repeat a run, print one line about it, and return whether its digits are the same."""
-    replayed = replay(found(which, outputs))
-    say(f"{'✓' if replayed.same else '✗'} {replayed.words}")
+    replayed = replay_run(find_run(which, outputs))
+    print_lines(f"{'✓' if replayed.same else '✗'} {replayed.words}")
     return replayed.same
 
 
-def found(which: str, outputs: Path) -> FinishedRun:
+def find_run(which: str, outputs: Path) -> FinishedRun:
     """Find a run by its digest or its folder.
 
-    Its tables may have changed since it ended, because `replay` reports that; its configuration must not have.
+    Its tables may have changed since it ended, because `replay_run` reports that; its configuration must not have.
     """
     folders = [Path(which)]
     if DIGEST.fullmatch(which) and not folders[0].exists():
@@ -69,7 +69,7 @@ def found(which: str, outputs: Path) -> FinishedRun:
         raise FklError(f"{in_one_line(folders[0])}: {error}") from None
 
 
-def replay(run: FinishedRun, progress: bool = True) -> Replay:
+def replay_run(run: FinishedRun, progress: bool = True) -> Replay:
     """Repeat a run in a temporary folder, and compare every cell of its tables as text.
 
     Data are read from FKL_DATA, or from the run's own data folder. The user's own files and modules are read from the
@@ -80,12 +80,12 @@ def replay(run: FinishedRun, progress: bool = True) -> Replay:
         again = Path(place) / "run"
         nothing_more = {"logger": None, "figures": "none", "save_model": False, "checkpoint_s": None, "objective": None}
         try:
-            execute(to_play_again(run, place, out=str(again), **nothing_more), progress)
+            execute_run(to_play_again(run, place, out=str(again), **nothing_more), progress)
         except DivergedError as error:
             first, told = f"the repeated run diverged ({error})", {}
         else:
-            first = next((words for name in FILES for words in _differences(run.folder / name, again / name)), "")
-            told = provenance(again)
+            first = next((words for name in FILES for words in _table_differences(run.folder / name, again / name)), "")
+            told = read_provenance(again)
     name = run.folder.name
     if first:
         words = f"other digits in {name}: {first}"
@@ -93,13 +93,13 @@ def replay(run: FinishedRun, progress: bool = True) -> Replay:
         but = " and ".join(TIMING_COLUMNS)
         took = f"repeated in {time.monotonic() - start:.1f} s"
         words = f"same digits in {name}: all of {', '.join(FILES)} except {but}, {took}"
-    return Replay(first, f"{words}; {_surroundings(run.provenance, told)}" if told else words)
+    return Replay(first, f"{words}; {_changed_surroundings(run.provenance, told)}" if told else words)
 
 
-def _differences(then: Path, now: Path) -> Iterator[str]:
+def _table_differences(then: Path, now: Path) -> Iterator[str]:
     """Differences between two tables of the same name, from the top, each with its size; only columns of the first."""
     name = then.name
-    rows = zip_longest(_rows(then), _rows(now))
+    rows = zip_longest(_table_rows(then), _table_rows(now))
     before, after = next(rows, (None, None))
     places = [at for at, column in enumerate(after or ()) if column in (before or ())]  # a later fkl may add columns
     if not before or before != [(after or ())[at] for at in places]:
@@ -121,10 +121,10 @@ def _differences(then: Path, now: Path) -> Iterator[str]:
         where = ", ".join(f"{column} {other[before.index(column)]}" for column in PLACES if column in before)
         for at in columns:
             if one[at] != other[at]:
-                yield f"{before[at]} of {name} ({where}) is {one[at] or 'empty'}, {_apart(one[at], other[at])}"
+                yield f"{before[at]} of {name} ({where}) is {one[at] or 'empty'}, {_changed_value(one[at], other[at])}"
 
 
-def _rows(file: Path) -> Iterator[list[str]]:
+def _table_rows(file: Path) -> Iterator[list[str]]:
     """Cells of a table as text, starting with the headings."""
     try:
         with file.open(encoding="utf-8", newline="") as stream:
@@ -133,7 +133,7 @@ def _rows(file: Path) -> Iterator[list[str]]:
         raise FklError(f"{file}: cannot be read ({error})") from None
 
 
-def _apart(then: str, now: str) -> str:
+def _changed_value(then: str, now: str) -> str:
     """The new value of a cell, and its difference from the old one."""
     try:
         old, new = float(then), float(now)
@@ -143,13 +143,15 @@ def _apart(then: str, now: str) -> str:
     return f"{now} when it is repeated ({new - old:+.3g}{share})"
 
 
-def _surroundings(then: dict[str, Any], now: dict[str, Any]) -> str:
+def _changed_surroundings(then: dict[str, Any], now: dict[str, Any]) -> str:
     """Text about what has changed since the run: code, data or versions."""
     if then["digest"] == now["digest"]:  # which also covers code and data
         then = {**then, **{key: now[key] for key in ("code", "data")}}
     known = [key for key in SURROUNDINGS if key in then]
-    differ = [_change(key, then, now) for key in known]
-    differ += [_change(name, then["packages"], now["packages"]) for name in {**then["packages"], **now["packages"]}]
+    differ = [_changed_entry(key, then, now) for key in known]
+    differ += [
+        _changed_entry(name, then["packages"], now["packages"]) for name in {**then["packages"], **now["packages"]}
+    ]
     words = ", ".join(filter(None, differ))
     said = f"what differs: {words}" if words else "code, data and versions are those of the run"
     missing = [key for key in SURROUNDINGS if key not in known]
@@ -158,15 +160,15 @@ def _surroundings(then: dict[str, Any], now: dict[str, Any]) -> str:
     return said + f"; the run did not record {', '.join(missing)}" * bool(missing)
 
 
-def _change(key: str, then: dict[str, Any], now: dict[str, Any]) -> str:
+def _changed_entry(key: str, then: dict[str, Any], now: dict[str, Any]) -> str:
     """Old and new value of an entry; empty if it is unchanged."""
     old, new = then.get(key), now.get(key)
     if old == new:
         return ""
     if key == "code" and then.get("commit") != now.get("commit"):  # more useful for people than a hash
         old, new = (str(one.get("commit"))[:12] for one in (then, now))
-    return f"{key} ({_text(old)} then, {_text(new)} now)"
+    return f"{key} ({_entry_text(old)} then, {_entry_text(new)} now)"
 
 
-def _text(value: Any) -> str:
+def _entry_text(value: Any) -> str:
     return " and ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -25,7 +25,7 @@ INTERPOLATION: Schema = {"type": "string", "pattern": r"\$\{.+\}|^\?\?\?$"}
 """A value that Hydra's syntax takes from another key, or requires on the command line."""
 
 
-def schema(name: str | None = None) -> Schema:
+def json_schema(name: str | None = None) -> Schema:
     """The JSON Schema of a configuration, or with a group's name that of a choice's file, ``conf/GROUP/*.yaml``.
 
     A node is checked against the class that its ``_target_`` names, or the class of the choice that it extends. A
@@ -43,23 +43,23 @@ def schema(name: str | None = None) -> Schema:
         )
     made: Schema = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
     if name is not None:
-        return made | {"title": f"fkl: conf/{name}", **_group(name)}
-    properties = {key.name: _key(key) for key in of_node("settings").keys}
+        return made | {"title": f"fkl: conf/{name}", **_group_schema(name)}
+    properties = {key.name: _key_schema(key) for key in of_node("settings").keys}
     for node, (target, place, what) in NODES.items():
         if place:
-            properties[node] = {"description": what, "type": "object", **_closed(of_node(node).keys, target)}
+            properties[node] = {"description": what, "type": "object", **_closed_object(of_node(node).keys, target)}
     for group in choices.GROUPS:
-        node_or_null = {"type": ["object", "null"], **_group(group)}
-        several = {"type": ["object", "null"], "additionalProperties": _group(group)}
+        node_or_null = {"type": ["object", "null"], **_group_schema(group)}
+        several = {"type": ["object", "null"], "additionalProperties": _group_schema(group)}
         properties[group] = several if group == "logger" else node_or_null
     properties |= {"defaults": {"type": "array"}, "hydra": {"type": "object"}}
     return made | {"title": "fkl", "type": "object", "properties": properties, "additionalProperties": False}
 
 
-def _group(group: str) -> Schema:
+def _group_schema(group: str) -> Schema:
     """Allowed keys of a node in a group: those of its class."""
     names: dict[str, list[str]] = {}
-    for choice in choices.files(group):
+    for choice in choices.choice_files(group):
         names.setdefault(str(keys_of(group, choice)["_target_"]), []).append(choice)
     cases = []
     for target, of_it in names.items():
@@ -77,30 +77,32 @@ def _of_class(group: str, target: str, names: list[str]) -> Schema:
     """The keys of a class, and the defaults that all its choices share."""
     if target == TABLE_SET:  # its YAML names in `table` the keys next to it
         keys = class_keys("dataset.table", "fkl.data.table_layout.Layout")
-        table = {"description": MADE["table"], "type": "object", **_closed(keys)}
+        table = {"description": MADE["table"], "type": "object", **_closed_object(keys)}
         return {"properties": {"table": table}, "required": ["table"], "allOf": [_of_table(name) for name in names]}
     first, *others = (keys_of_choice(group, name) for name in names)
     differ = {key.name for keys in others for key, ours in zip(keys, first, strict=True) if key.default != ours.default}
-    return _closed(tuple(Key(**vars(key) | {"default": ""}) if key.name in differ else key for key in first), target)
+    return _closed_object(
+        tuple(Key(**vars(key) | {"default": ""}) if key.name in differ else key for key in first), target
+    )
 
 
 def _of_table(name: str) -> Schema:
     """Keys of a published data set, which its table names."""
     table = {"properties": {"name": {"const": name}}, "required": ["name"]}
-    keys = {key.name.rpartition(".")[2]: _key(key) for key in keys_of_choice("dataset", name)}
+    keys = {key.name.rpartition(".")[2]: _key_schema(key) for key in keys_of_choice("dataset", name)}
     return {"if": {"properties": {"table": table}}, "then": {"properties": keys}}
 
 
-def _closed(keys: tuple[Key, ...], target: str = "") -> Schema:
+def _closed_object(keys: tuple[Key, ...], target: str = "") -> Schema:
     """An object with these keys and no others."""
     properties: Schema = {"_target_": {"description": MADE["_target_"], "const": target}} if target else {}
-    properties |= {key.name.rpartition(".")[2]: _key(key) for key in keys}
+    properties |= {key.name.rpartition(".")[2]: _key_schema(key) for key in keys}
     return {"properties": properties | {"defaults": {"type": "array"}}, "additionalProperties": False}
 
 
-def _key(key: Key) -> Schema:
+def _key_schema(key: Key) -> Schema:
     """Type, limits, default and meaning of a key."""
-    value = _typed(key.type) | dict(key.bounds)
+    value = _type_schema(key.type) | dict(key.bounds)
     kinds = [value, {"type": "null"}] if "null" in key.type or key.default == "null" else [value]
     told = f"{key.meaning.removesuffix('.')}." + f" Must be {key.limits}." * bool(key.limits)
     made: Schema = {"description": told, "anyOf": [*kinds, INTERPOLATION]}
@@ -108,7 +110,7 @@ def _key(key: Key) -> Schema:
     return made if default is None else made | {"default": default}
 
 
-def _typed(told: str) -> Schema:
+def _type_schema(told: str) -> Schema:
     """JSON type for a key's type; any value if no JSON type fits."""
     if told.startswith("{"):
         return {"enum": re.findall(r'"([^"]*)"', told)}

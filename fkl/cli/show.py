@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fkl.basics.errors import FklError
-from fkl.cli.describe import called_functions, class_of, describe
+from fkl.cli.describe import called_functions, class_of, describe_choice
 from fkl.cli.docstrings import Class
 
 
-def shown(names: Sequence[str], folders: Sequence[Path] = ()) -> str:
+def method_source(names: Sequence[str], folders: Sequence[Path] = ()) -> str:
     """The source of one method, or the functions in which two methods differ.
 
     Raises
@@ -20,14 +20,16 @@ def shown(names: Sequence[str], folders: Sequence[Path] = ()) -> str:
     """
     if not 1 <= len(names) <= 2:
         raise FklError(f"show {' '.join(names)}".strip() + ": must be given one method, or two to compare")
-    methods = [_family(describe(f"algo={name.removeprefix('algo=')}", folders).name, folders) for name in names]
+    methods = [
+        _method_family(describe_choice(f"algo={name.removeprefix('algo=')}", folders).name, folders) for name in names
+    ]
     if len(methods) == 1:
-        return "\n\n\n".join(_source(one) for one in methods[0])
-    first, second = (_functions(family) for family in methods)
+        return "\n\n\n".join(_class_source(one) for one in methods[0])
+    first, second = (_function_sources(family) for family in methods)
     labels = [str(family[0].attributes.get("label")) for family in methods]
     same = [name for name, text in first.items() if second.get(name) == text]
     lines = [
-        f"{label}: {', '.join(dict.fromkeys(map(_file, family)))}"
+        f"{label}: {', '.join(dict.fromkeys(map(_file_of_class, family)))}"
         for label, family in zip(labels, methods, strict=True)
     ]
     lines.append(f"the same in both: {', '.join(same) or 'nothing'}")
@@ -38,33 +40,35 @@ def shown(names: Sequence[str], folders: Sequence[Path] = ()) -> str:
     return "\n".join(lines)
 
 
-def _family(name: str, folders: Sequence[Path]) -> list[Class]:
+def _method_family(name: str, folders: Sequence[Path]) -> list[Class]:
     """The method's class and those of other methods that it extends, without the contract that all methods extend."""
     own, *others = class_of("algo", name, folders).family
     return [own, *(one for one in others if ".algorithms." in one.module.name)]
 
 
-def _file(one: Class) -> str:
+def _file_of_class(one: Class) -> str:
     return f"{one.module.name.replace('.', '/')}.py"
 
 
-def _source(one: Class) -> str:
+def _class_source(one: Class) -> str:
     """A class with the functions of its module that it calls, below the name of the file."""
-    return "\n\n\n".join([f"# {_file(one)}", *(_text(one, part) for part in (one.tree, *called_functions(one)))])
+    return "\n\n\n".join(
+        [f"# {_file_of_class(one)}", *(_part_text(one, part) for part in (one.tree, *called_functions(one)))]
+    )
 
 
-def _functions(family: Iterable[Class]) -> dict[str, str]:
+def _function_sources(family: Iterable[Class]) -> dict[str, str]:
     """Sources of a method's functions and, as `keys`, of its fields, by name, including inherited ones."""
     found: dict[str, str] = {}
     for one in family:
         parts: list[ast.stmt] = [*one.tree.body, *called_functions(one)]
-        functions = {part.name: _text(one, part) for part in parts if isinstance(part, ast.FunctionDef)}
-        fields = "\n".join(_text(one, part) for part in parts if isinstance(part, ast.AnnAssign))
+        functions = {part.name: _part_text(one, part) for part in parts if isinstance(part, ast.FunctionDef)}
+        fields = "\n".join(_part_text(one, part) for part in parts if isinstance(part, ast.AnnAssign))
         found = {**functions, **found, "keys": "\n".join(filter(None, [found.get("keys"), fields]))}
     return found
 
 
-def _text(one: Class, part: ast.stmt) -> str:
+def _part_text(one: Class, part: ast.stmt) -> str:
     """A part of a module as it is written, with its decorators."""
     first = min([part.lineno, *(each.lineno for each in getattr(part, "decorator_list", ()))])
     return "\n".join(one.module.text.splitlines()[first - 1 : part.end_lineno])

@@ -5,6 +5,6 @@ need no special cases. There are `compression`, `privacy`, `secure` sums, `aggre
 an `audit`. Start with `wrapped`.
 """
 
-from fkl.conditions.wrapped import OnMessages, wrap
+from fkl.conditions.wrapped import OnMessages, wrap_method
 
-__all__ = ["OnMessages", "wrap"]
+__all__ = ["OnMessages", "wrap_method"]

@@ -17,7 +17,7 @@ LOSS_STEP = 1e-3
 MISSING = f"no epsilon is computed, because dp-accounting is missing: {install_hint('privacy')}"
 
 
-def epsilons(noise: float, times: NDArray[np.integer], delta: float) -> NDArray[np.float64]:
+def gaussian_epsilons(noise: float, times: NDArray[np.integer], delta: float) -> NDArray[np.float64]:
     """Epsilon of a sequence of Gaussian mechanisms, for several lengths of the sequence.
 
     Each mechanism may depend on the outputs of earlier ones. n of them with noise multiplier sigma reveal as much as
@@ -64,7 +64,7 @@ def sampled_epsilons(
 
     Parameters
     ----------
-    noise, times, delta : see `epsilons`
+    noise, times, delta : see `gaussian_epsilons`
     probability : float
         Probability of taking part in each mechanism, independently of everything else.
     replaced : bool

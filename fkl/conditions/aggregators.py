@@ -18,7 +18,7 @@ from fkl.basics.keys import key
 from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
-from fkl.wire.payloads import chosen_of, payloads_of, rebuilt, with_axes_of
+from fkl.wire.payloads import chosen_of, payloads_of, rebuild_message, with_axes_of
 
 DIGITS = 6
 """Decimals of a score."""
@@ -119,7 +119,7 @@ class Aggregator(OnMessages):
             Aggregate(payload, own.reshape(part.shape[0], *part.shape[2:]))
             for payload, own, part in zip(payloads, of_each, parts, strict=True)
         ]
-        return memory, rebuilt(message, told), share
+        return memory, rebuild_message(message, told), share
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Median(Aggregator):
     def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
         """The middle value, or the mean of the two middle values."""
         ordered, count = in_order(messages, sent)
-        return between(ordered, count, np.maximum(count - 1, 0) // 2)
+        return trimmed_share(ordered, count, np.maximum(count - 1, 0) // 2)
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ class TrimmedMean(Tolerant):
     def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
         """The mean of the values that remain."""
         ordered, count = in_order(messages, sent)
-        return between(ordered, count, (self.byzantine * count + ROUNDING).astype(np.int64))
+        return trimmed_share(ordered, count, (self.byzantine * count + ROUNDING).astype(np.int64))
 
 
 @dataclass(frozen=True)
@@ -200,7 +200,9 @@ class Krum(Tolerant):
         """The mean of the chosen messages."""
         n = messages.shape[1]
         f = self.false_ones(n)
-        best = ranked(scores(squared_distances(messages), f)).argsort(axis=1, kind="stable")[:, : self.kept(n, f)]
+        best = relative_scores(krum_scores(squared_distances(messages), f)).argsort(axis=1, kind="stable")[
+            :, : self.kept(n, f)
+        ]
         return np.take_along_axis(messages, best[..., None], axis=1).mean(axis=1)
 
     def is_mean(self, n: int) -> bool:
@@ -249,7 +251,7 @@ class Bulyan(Tolerant):
         distances, rows = squared_distances(messages), np.arange(R)
         chosen = np.zeros((R, n), np.bool_)
         for taken in range(n - 2 * f):
-            best = ranked(np.where(chosen, np.inf, scores(distances, f, taken))).argmin(axis=1)
+            best = relative_scores(np.where(chosen, np.inf, krum_scores(distances, f, taken))).argmin(axis=1)
             chosen[rows, best] = True
             distances[rows, best], distances[rows, :, best] = np.inf, np.inf
         values = messages[chosen].reshape(R, n - 2 * f, -1)
@@ -295,7 +297,7 @@ def in_order(messages: Array, sent: NDArray[np.bool_] | None) -> tuple[Array, ND
     return np.sort(np.where(sent, messages, np.inf), axis=1), sent.sum(axis=1)
 
 
-def between(ordered: Array, count: NDArray[np.int64], cut: NDArray[np.int64]) -> Array:
+def trimmed_share(ordered: Array, count: NDArray[np.int64], cut: NDArray[np.int64]) -> Array:
     """The mean of the values without `cut` values at either end, (R, P), times the share of clients with a value."""
     place = np.arange(ordered.shape[1])[:, None]
     kept = (place >= cut[:, None]) & (place < (count - cut)[:, None])
@@ -308,14 +310,14 @@ def squared_distances(messages: Array) -> Array:
     return np.stack([((messages - one[:, None]) ** 2).sum(axis=2) for one in messages.swapaxes(0, 1)], axis=1)
 
 
-def scores(distances: Array, f: int, left_out: int = 0) -> Array:
+def krum_scores(distances: Array, f: int, left_out: int = 0) -> Array:
     """The sum of each message's squared distances to its nearest others; the `left_out` ones are infinitely far."""
     others = distances.shape[1] - left_out - 1
     near = min(max(others - f - 1, 1), others)
     return np.sort(distances, axis=2)[:, :, 1 : near + 1].sum(axis=2)  # without the distance to itself
 
 
-def ranked(score: Array) -> Array:
+def relative_scores(score: Array) -> Array:
     """Scores (R, n) divided by the smallest one and rounded, so those that differ only by rounding errors are equal."""
     least = score.min(axis=1, keepdims=True)
     return np.round(score / np.where(least > 0, least, 1), DIGITS)

@@ -18,11 +18,11 @@ from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.conditions.aggregators import ROUNDING
-from fkl.conditions.privacy import gaussian
+from fkl.conditions.privacy import gaussian_draws
 from fkl.conditions.wrapped import OnMessages
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
-from fkl.wire.payloads import PerClient, chosen_of, payloads_of, rebuilt, with_axes_of
+from fkl.wire.payloads import PerClient, chosen_of, payloads_of, rebuild_message, with_axes_of
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ class Attack(OnMessages):
             return memory, message
         attack = self.attackers(common, turn.t, turn.clients)
         honest = [payload.dense() for payload in payloads_of(message)]
-        sent = [replaced(one, attack, self.false(one, turn, number)) for number, one in enumerate(honest)]
-        return memory, rebuilt(message, sent)
+        sent = [replace_payload(one, attack, self.false(one, turn, number)) for number, one in enumerate(honest)]
+        return memory, rebuild_message(message, sent)
 
     def false(self, honest: PerClient, turn: Turn, number: int) -> Array:
         """The values that attackers send for the payload with this number in their message, (R, K, ...)."""
@@ -104,7 +104,7 @@ class RandomNoise(Scaled):
     def false(self, honest: PerClient, turn: Turn, number: int) -> Array:
         """Noise from N(0, scale^2) in all entries."""
         shape = honest.values.shape
-        return self.scale * gaussian(turn, Role.ATTACK, honest.values[0, 0].size, number).reshape(shape)
+        return self.scale * gaussian_draws(turn, Role.ATTACK, honest.values[0, 0].size, number).reshape(shape)
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,9 @@ class LabelFlip(Attack):
         if message is not None and self.count(common, turn.t) > 0:
             attack = self.attackers(common, turn.t, turn.clients)
             pairs = zip(payloads_of(message), payloads_of(false), strict=True)
-            message = rebuilt(message, [replaced(one.dense(), attack, lie.dense().values) for one, lie in pairs])
+            message = rebuild_message(
+                message, [replace_payload(one.dense(), attack, lie.dense().values) for one, lie in pairs]
+            )
         return own, other, message, outcome
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
@@ -174,7 +176,7 @@ class Alie(Attack):
         attack = self.attackers(common, turn.t, senders) & (share > 0)
         honest = (share > 0) & ~attack
         dense = [payload.dense() for payload in payloads_of(message)]
-        return memory, rebuilt(message, [self._with_false(one, attack, honest) for one in dense]), share
+        return memory, rebuild_message(message, [self._with_false(one, attack, honest) for one in dense]), share
 
     def _with_false(self, sent: PerClient, attack: NDArray[np.bool_], honest: NDArray[np.bool_]) -> PerClient:
         values = np.ascontiguousarray(sent.values, np.float64)
@@ -185,7 +187,7 @@ class Alie(Attack):
         mean = np.where(known, values, 0).sum(axis=1, keepdims=True) / count
         spread = np.sqrt((np.where(known, values - mean, 0) ** 2).sum(axis=1, keepdims=True) / count)
         z = np.array([self._quantile(*one) for one in zip(attack.sum(axis=1), honest.sum(axis=1), strict=True)])
-        return replaced(sent, attack, np.broadcast_to(mean - with_axes_of(values, z) * spread, values.shape))
+        return replace_payload(sent, attack, np.broadcast_to(mean - with_axes_of(values, z) * spread, values.shape))
 
     def _quantile(self, attackers: int, honest: int) -> float:
         if self.z is not None or honest == 0:
@@ -195,7 +197,7 @@ class Alie(Attack):
         return float(norm.ppf(np.clip((honest - supporters) / honest, 1 / (2 * n), 1 - 1 / (2 * n))))
 
 
-def replaced(honest: PerClient, attack: NDArray[np.bool_], false: Array) -> PerClient:
+def replace_payload(honest: PerClient, attack: NDArray[np.bool_], false: Array) -> PerClient:
     """A payload with false values for attackers (R, K), in the entries that they send."""
     values = honest.values
     there = with_axes_of(values, attack)

@@ -26,7 +26,7 @@ from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
 from fkl.tasks.task import Panel
-from fkl.wire.payloads import PerClient, chosen_of, payloads_of, rebuilt, with_axes_of
+from fkl.wire.payloads import PerClient, chosen_of, payloads_of, rebuild_message, with_axes_of
 
 NORM = 10.0
 """Length of a canary in clipping norms. With 1, an audit could not detect missing clipping."""
@@ -191,7 +191,7 @@ class Placed(Canaries):
 
     def agent_sent(self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_]) -> OnGraph:
         """The memory with the scores of the noisy messages."""
-        read = _entries(message, memory.place)
+        read = _message_entries(message, memory.place)
         known = sends & (memory.place >= 0)
         scores = np.where(known, memory.sign * read / self.privacy.clip, np.nan)
         return replace(memory, seen=memory.seen.put(memory.number, scores, memory.inside))
@@ -210,7 +210,7 @@ class Placed(Canaries):
             mean = np.concatenate([payload.mean(share).reshape(len(place), -1) for payload in payloads], axis=-1)
             read = np.take_along_axis(mean, np.maximum(place, 0), axis=-1) / share.max()
         else:
-            read = _entries(message, place)
+            read = _message_entries(message, place)
         seen = memory or Seen.nothing(*place.shape, common.rounds * self.exchanges)
         known = (place >= 0) & (share > share.max() * (1 - 1e-9))  # other clients have less weight
         if self.view == "sums":  # sums of fewer clients have less noise
@@ -255,13 +255,14 @@ class Placed(Canaries):
         upper, lower, p = (told[name] for name in ("epsilon_upper", "epsilon_lower", "scores_p"))
         moves = "zero-out (C)" if self.disappears else "omitted (2 C)"
         lines = [
-            f"epsilon of a {self.level}, delta {self.privacy.delta:g}, {moves}: at most {_span(upper)}; audit: at "
-            f"least {_span(lower)} (95 % in each replicate), by guesses {_span(told['epsilon_lower_guesses'])}"
+            f"epsilon of a {self.level}, delta {self.privacy.delta:g}, {moves}: at most {_number_span(upper)}; "
+            f"audit: at least {_number_span(lower)} (95 % in each replicate), "
+            f"by guesses {_number_span(told['epsilon_lower_guesses'])}"
         ]
         if "epsilon_upper_sums" in told:
-            lines[0] += f"; at most {_span(told['epsilon_upper_sums'])} from sums of all clients"
+            lines[0] += f"; at most {_number_span(told['epsilon_upper_sums'])} from sums of all clients"
             upper = told["epsilon_upper_sums"]
-        canaries, inside = (_span(told[name], ",.0f") for name in ("canaries", "canaries_in"))
+        canaries, inside = (_number_span(told[name], ",.0f") for name in ("canaries", "canaries_in"))
         lines.append(
             f"{canaries} canaries of norm {NORM:g} C in each replicate, {inside} in; errors in this run are of "
             f"canaries, not of the method; the auditor sees {self.view}"
@@ -274,7 +275,9 @@ class Placed(Canaries):
             lines[1] += "; scores are not normal if scores_p is small: epsilon_lower is then by guesses"
         else:
             together = accountant.epsilon_of(mu, self.privacy.delta)
-            lines[1] += f"; scores normal (p {_span(p)}); replicates together: epsilon is at least {together:.4g}"
+            lines[1] += (
+                f"; scores normal (p {_number_span(p)}); replicates together: epsilon is at least {together:.4g}"
+            )
         above = int((lower > upper).sum())
         chance = "which happens by chance in 1 of 20 audits: repeat it with another seed"
         lines.append(
@@ -334,7 +337,7 @@ class Placed(Canaries):
         sent = [
             PerClient(part.reshape(one.values.shape).astype(one.values.dtype), chosen_of(one)) for one, part in parts
         ]
-        return rebuilt(message, sent), place, inside, sign
+        return rebuild_message(message, sent), place, inside, sign
 
     def _coins(self, common: Common, turn: Turn) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
         """Whether canaries are in, and their signs, which add up to 0 over two exchanges, (R, K) each."""
@@ -352,7 +355,7 @@ class Placed(Canaries):
 
         The order of entries is the same in all exchanges, so noise that is wrongly used twice reaches the same canary.
         """
-        allowed = np.concatenate([_travels(one) for one in dense], axis=-1)
+        allowed = np.concatenate([_entries_sent(one) for one in dense], axis=-1)
         R, K, size = allowed.shape
         order = common.streams.vectors(Role.CANARIES, 0, range(1), size, ENTRIES)[:, 0].argsort(axis=-1)
         rows, free, place = np.arange(R), np.ones((R, size), bool), np.full((R, K), -1)
@@ -376,19 +379,19 @@ COLUMNS = (*CURVES, "epsilon_upper_sums", *MOMENTS, "scores_p")
 """Columns of the summary that the messages at the end of an audit use."""
 
 
-def _span(values: NDArray[np.float64], digits: str = ".4g") -> str:
+def _number_span(values: NDArray[np.float64], digits: str = ".4g") -> str:
     """The smallest and the largest number, or the only one."""
     low, high = f"{values.min():{digits}}", f"{values.max():{digits}}"
     return low if low == high else f"{low} to {high}"
 
 
-def _entries(message: Any, place: NDArray[np.intp]) -> NDArray[np.float64]:
+def _message_entries(message: Any, place: NDArray[np.intp]) -> NDArray[np.float64]:
     """The entry at this place (R, K) of each party's message; an arbitrary entry for -1."""
     flat = [payload.dense().values.reshape(*place.shape, -1) for payload in payloads_of(message)]
     return np.take_along_axis(np.concatenate(flat, axis=-1), place[..., None], axis=-1)[..., 0].astype(np.float64)
 
 
-def _travels(one: Any) -> NDArray[np.bool_]:
+def _entries_sent(one: Any) -> NDArray[np.bool_]:
     """Whether each entry of a payload is sent, (R, K, n)."""
     shape, chosen = one.values.shape, chosen_of(one)
     chosen = np.ones(shape, bool) if chosen is None else with_axes_of(one.values, chosen)

@@ -1,8 +1,8 @@
 """Lower bounds of epsilon from one run with canaries, each in or out by a fair coin, and their scores.
 
 A score is mu for a canary that is in, else 0, plus noise with a common variance. With independent normal noise, the
-bound of `gaussian` is exact. The bound of `guesses` needs no normal noise: Mahloujifar, Melis and Chaudhuri, Auditing
-f-Differential Privacy in One Run (ICML 2025), for the trade-off function of a Gaussian mechanism.
+bound of `bound_gaussian` is exact. The bound of `guesses_bound` needs no normal noise: Mahloujifar, Melis and
+Chaudhuri, Auditing f-Differential Privacy in One Run (ICML 2025), for the trade-off function of a Gaussian mechanism.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ OBJECTION = 0.001
 """p-value of the checks below which the bound by guesses is used."""
 
 
-def gaussian(scores: Array, inside: NDArray[np.bool_], alpha: float) -> Array:
+def bound_gaussian(scores: Array, inside: NDArray[np.bool_], alpha: float) -> Array:
     """Lower bounds of mu for normal scores (..., m), each with confidence 1 - alpha; 0 for too few canaries.
 
     t = (mean in - mean out) / (s a), with the pooled deviation s and a = sqrt(1/n_in + 1/n_out), has the noncentral t
@@ -47,19 +47,19 @@ def gaussian(scores: Array, inside: NDArray[np.bool_], alpha: float) -> Array:
 
 
 def _of_moments(counts: Sequence[Any], difference: Any, squares: Any, alpha: float) -> Array:
-    """The bound of `gaussian`, from two counts, the difference of means, and the sum of squares around the means."""
+    """The bound of `bound_gaussian`, from two counts, the difference of means, and the squares around the means."""
     count_in, count_out = counts
     df = np.maximum(count_in + count_out - 2, 1)
     deviation = np.sqrt(squares / df)
     a = np.sqrt(1 / np.maximum(count_in, 1) + 1 / np.maximum(count_out, 1))
     t = difference / np.maximum(deviation * a, 1e-300)
-    bound = np.maximum(a * noncentrality(t, df, alpha), 0)
+    bound = np.maximum(a * noncentrality_bound(t, df, alpha), 0)
     bound = np.where(deviation < NO_NOISE, np.where(difference > NO_NOISE, np.inf, 0), bound)
     return np.where(np.minimum(count_in, count_out) >= FEWEST, bound, 0)
 
 
 def of_replicates(moments: Sequence[Array], alpha: float) -> tuple[float, float, float, float]:
-    """Standard deviation of all replicates' scores, the ends of its interval, and the bound of `gaussian` from all.
+    """Standard deviation of all replicates' scores, the ends of its interval, and `bound_gaussian` of all.
 
     Replicates have independent coins and noise, so their scores can be combined like those of one audit.
 
@@ -81,7 +81,7 @@ def of_replicates(moments: Sequence[Array], alpha: float) -> tuple[float, float,
     return float(np.sqrt(squares / df)), float(low), float(high), mu
 
 
-def noncentrality(t: Array, df: NDArray[np.integer] | np.integer, alpha: float) -> Array:
+def noncentrality_bound(t: Array, df: NDArray[np.integer] | np.integer, alpha: float) -> Array:
     """The noncentrality at which a noncentral t is at most `t` with probability 1 - alpha; 0 if it would be negative.
 
     Above 400 degrees of freedom, a normal approximation is used, whose error for 28 at df 500 is 0.004.
@@ -98,12 +98,12 @@ def noncentrality(t: Array, df: NDArray[np.integer] | np.integer, alpha: float) 
     return np.where(exact, low, np.maximum(found, 0))
 
 
-def guesses(canaries: int, made: int, right: int, alpha: float) -> float:
+def guesses_bound(canaries: int, made: int, right: int, alpha: float) -> float:
     """The largest mu that this many right guesses of those made reject with confidence 1 - alpha; 0 for none."""
     low, high = 0.0, 30.0
     for _ in range(3):  # each pass divides the interval's length by STEPS
         tried = np.linspace(low, high, STEPS + 1)
-        rejected = _rejected(tried, canaries, made, right, alpha)
+        rejected = _rejects_mu(tried, canaries, made, right, alpha)
         if not rejected[0]:
             return low
         last = int(np.nonzero(rejected)[0][-1])
@@ -111,7 +111,7 @@ def guesses(canaries: int, made: int, right: int, alpha: float) -> float:
     return low
 
 
-def _rejected(mu: Array, canaries: int, made: int, right: int, alpha: float) -> NDArray[np.bool_]:
+def _rejects_mu(mu: Array, canaries: int, made: int, right: int, alpha: float) -> NDArray[np.bool_]:
     """Whether these guesses contradict the trade-off function of mu, by the recursion of the paper's algorithm."""
     r = np.full(mu.shape, alpha * right / canaries)
     h = np.full(mu.shape, alpha * (made - right) / canaries)
@@ -138,11 +138,11 @@ def guesses_to_make(canaries: int, mu: float, alpha: float) -> int:
     for share in SHARES:
         made = max(2, 2 * int(share * canaries / 2))
         right = [right_of(*one, made) for one in zip(scores, inside, strict=True)]
-        best = max(best, (guesses(canaries, made, int(np.quantile(right, 0.3)), alpha), made))
+        best = max(best, (guesses_bound(canaries, made, int(np.quantile(right, 0.3)), alpha), made))
     return best[1]
 
 
-def checked(scores: Array, inside: NDArray[np.bool_]) -> float:
+def check_scores(scores: Array, inside: NDArray[np.bool_]) -> float:
     """Three times the smallest p-value of three checks of scores (G, K), in the order of rounds; at most 1.
 
     The checks test for a normal distribution (skewness and kurtosis), for equal variances in and out, and for no
@@ -215,15 +215,15 @@ class Scores:
 
     @cached_property
     def p(self) -> float:
-        """p-value of the checks that scores are normal, see `checked`."""
+        """p-value of the checks that scores are normal, see `check_scores`."""
         one_group = (-1, self.scores.shape[1] if self.once else 1)  # a client with one score has no separate mean
-        return checked(self.scores.reshape(one_group), self.inside.reshape(one_group))
+        return check_scores(self.scores.reshape(one_group), self.inside.reshape(one_group))
 
     def at_least(self, alpha: float) -> float:
         """Lower bound of epsilon with confidence 1 - alpha."""
         if self.p < OBJECTION:
             return self.guessed(alpha)
-        return accountant.epsilon_of(float(gaussian(self.known, self.coins, alpha)), self.delta)
+        return accountant.epsilon_of(float(bound_gaussian(self.known, self.coins, alpha)), self.delta)
 
     def guessed(self, alpha: float) -> float:
         """Lower bound of epsilon by guesses which canaries are in."""
@@ -231,7 +231,7 @@ class Scores:
             return 0.0
         count, made = len(self.known), guesses_to_make(len(self.known), self.mu, alpha)
         right = right_of(self.known, self.coins, made)
-        return accountant.epsilon_of(guesses(count, made, right, alpha), self.delta)
+        return accountant.epsilon_of(guesses_bound(count, made, right, alpha), self.delta)
 
     def moments(self, noise: float) -> tuple[float, ...]:
         """Numbers of canaries and of those in; mean scores in and out and deviation, in stated noises."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.arrays import Array, namespace, stable_order
+from fkl.basics.arrays import Array, array_namespace, stable_order
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
@@ -25,7 +25,7 @@ from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
 from fkl.wire.channel import Direction
 from fkl.wire.coded_payloads import OneCodeForAll, Quantised, Sparse
-from fkl.wire.payloads import PerClient, SameForAll, chosen_of, kinds, with_axes_of
+from fkl.wire.payloads import PerClient, SameForAll, chosen_of, payloads_by_kind, with_axes_of
 
 ROUNDINGS = ("stochastic", "nearest")
 FULL = 32
@@ -127,7 +127,7 @@ class Compression(OnMessages):
 
     def agent_starts(self, common: Common, known: Any, agents: int) -> Any:
         """The copy of each agent's message that all its neighbours hold."""
-        shared: dict[str, Any] = {kind: payload for kind, (payload,) in kinds(known)}
+        shared: dict[str, Any] = {kind: payload for kind, (payload,) in payloads_by_kind(known)}
         return Memory({f"{kind} 0": np.repeat(one.values[:, None], agents, axis=1) for kind, one in shared.items()})
 
     def agent_sends(
@@ -138,7 +138,9 @@ class Compression(OnMessages):
 
         def coded(name: str, values: Array, chosen: Any, draw: Callable[[], Array]) -> Quantised | Sparse:
             change = self._code_received(common, values - held[name], None, True, draw)
-            held[name] = namespace(values).where(with_axes_of(values, sends), change.added_to(held[name]), held[name])
+            held[name] = array_namespace(values).where(
+                with_axes_of(values, sends), change.added_to(held[name]), held[name]
+            )
             return change
 
         return Memory(held), self._coded_message(message, turn, Role.COMPRESSION, coded, ""), sends
@@ -161,7 +163,7 @@ class Compression(OnMessages):
         ) -> Quantised | Sparse:
             if self.unbiased:
                 return self._code_received(common, values, chosen, False, draw)
-            xp = namespace(values)
+            xp = array_namespace(values)
             left = held.get(name, xp.zeros_like(values))
             sent = with_axes_of(values, xp.broadcast_to(present, values.shape[:2]))
             travels = xp.ones_like(sent) if chosen is None else with_axes_of(values, chosen)
@@ -183,7 +185,7 @@ class Compression(OnMessages):
 
         short: dict[str, Any] = {}
         draw = turn.exchange * ANOTHER_EXCHANGE - 1
-        for kind, payloads in kinds(message):
+        for kind, payloads in payloads_by_kind(message):
             new = []
             for j, payload in enumerate(payloads):
                 draw += 1  # counts uncompressed payloads too, so each has its own random numbers
@@ -263,7 +265,7 @@ class TopK(Compression):
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Sparse:
         """The largest of the entries that the method sends."""
-        xp, (R, K) = namespace(values), values.shape[:2]
+        xp, (R, K) = array_namespace(values), values.shape[:2]
         travels = xp.broadcast_to(True if chosen is None else with_axes_of(values, chosen), values.shape)
         travels = travels.reshape(R, K, -1)
         k = xp.ceil(self.share * travels.sum(axis=2, keepdims=True) - 1e-9)  # 0.1 * 30 is a little above 3
@@ -283,7 +285,7 @@ class Sign(Compression):
 
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Quantised:
         """The signs, and the mean magnitude of each vector."""
-        xp = namespace(values)
+        xp = array_namespace(values)
         travels = xp.broadcast_to(True if chosen is None else with_axes_of(values, chosen), values.shape)
         codes = (xp.where(values >= 0, 1, -1) * travels).astype(np.int16)
         d = xp.maximum(travels.sum(axis=-1, keepdims=True), 1)

@@ -15,7 +15,7 @@ from fkl.conditions.wrapped import OnMessages
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
 from fkl.kernels import FeatureBank
-from fkl.wire.payloads import PerClient, Size, kinds
+from fkl.wire.payloads import PerClient, Size, payloads_by_kind
 
 MOST_ROUNDS = 10_000
 DRAWN = ("all", "client", "message")
@@ -157,8 +157,8 @@ class LateUpdates(OnMessages):
 
         # One message from the messages of several rounds, with their payloads together
         joined = {}
-        for name, payloads in kinds(messages[0]):
-            of_each = [dict(kinds(message))[name] for message in messages]
+        for name, payloads in payloads_by_kind(messages[0]):
+            of_each = [dict(payloads_by_kind(message))[name] for message in messages]
             parts = tuple(
                 Together(tuple(Part(payload[j], len(own)) for payload, own in zip(of_each, shares, strict=True)))
                 for j in range(len(payloads))

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.arrays import Array, namespace, normal_quantile
+from fkl.basics.arrays import Array, array_namespace, normal_quantile
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
@@ -21,7 +21,7 @@ from fkl.conditions import accountant
 from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
-from fkl.wire.payloads import PerClient, chosen_of, payloads_of, rebuilt, with_axes_of
+from fkl.wire.payloads import PerClient, chosen_of, payloads_of, rebuild_message, with_axes_of
 
 PAYLOADS = 256
 """Above the number of payloads in a message, so the draws of two exchanges have different numbers."""
@@ -86,8 +86,8 @@ class Noise(OnMessages):
         once = np.full(len(rounds), exchanges) if getattr(method, "uses_sample_once", False) else exchanges * rounds
         moves = 1 if getattr(method, "message_of_one_sample", False) else 2  # times C
         return {
-            "epsilon_sample": accountant.epsilons(self.noise / moves, once, self.delta),
-            "epsilon_client": accountant.epsilons(self.noise, exchanges * rounds, self.delta),
+            "epsilon_sample": accountant.gaussian_epsilons(self.noise / moves, once, self.delta),
+            "epsilon_client": accountant.gaussian_epsilons(self.noise, exchanges * rounds, self.delta),
         }
 
     def warnings(self, summary: Any) -> tuple[str, ...]:
@@ -100,10 +100,10 @@ class Noise(OnMessages):
             return message
         payloads = payloads_of(message)
         squared: Any = sum(payload.squared_norm() for payload in payloads)
-        xp = namespace(squared)
+        xp = array_namespace(squared)
         norm = xp.sqrt(squared)  # (R, K)
         factor = xp.minimum(1.0, self.clip / xp.where(norm > 0, norm, self.clip))
-        return rebuilt(message, [payload.times(factor) for payload in payloads])
+        return rebuild_message(message, [payload.times(factor) for payload in payloads])
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class Central(Noise):
         payloads = payloads_of(message)
         scale = self.noise * self.clip
         noisy = [NoisyMean(payload, scale, turn, j, share > 0) for j, payload in enumerate(payloads)]
-        return memory, rebuilt(message, noisy), share
+        return memory, rebuild_message(message, noisy), share
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ class NoisyMean(SumOnly):
     def mean(self, share: Array) -> NDArray[np.float64]:
         """Sum over the heard clients, weighted by their share (K,), plus noise; call it only once per round."""
         summed: NDArray[np.float64] = self.payload.mean(share * self.heard)
-        noise = gaussian(self.turn, Role.PRIVACY_OF_SERVER, summed[0].size, self.number)[:, 0]
+        noise = gaussian_draws(self.turn, Role.PRIVACY_OF_SERVER, summed[0].size, self.number)[:, 0]
         return summed + self.scale * share.max() * noise.reshape(summed.shape)
 
 
@@ -253,12 +253,12 @@ class Local(Noise):
         scale, noisy = self.noise * self.clip, []
         for j, payload in enumerate(payloads_of(message)):
             dense: Any = payload.dense()
-            noise = gaussian(turn, Role.PRIVACY, dense.values[0, 0].size, j).reshape(dense.values.shape)
+            noise = gaussian_draws(turn, Role.PRIVACY, dense.values[0, 0].size, j).reshape(dense.values.shape)
             chosen = chosen_of(dense)
             if chosen is not None:  # entries that are not sent stay 0
                 noise *= with_axes_of(noise, chosen)
             noisy.append(PerClient(dense.values + scale * noise, chosen))
-        return rebuilt(message, noisy)
+        return rebuild_message(message, noisy)
 
 
 def exchanges_of(method: Any) -> int:
@@ -267,7 +267,9 @@ def exchanges_of(method: Any) -> int:
     return each
 
 
-def gaussian(turn: Turn, role: Role, size: int, number: int) -> NDArray[np.float64]:
+def gaussian_draws(turn: Turn, role: Role, size: int, number: int) -> NDArray[np.float64]:
     """Independent draws from N(0, 1) for each party, (R, K, size), for the payload with this number."""
     uniform = turn.vectors(role, size, PAYLOADS * turn.exchange + number)
-    return normal_quantile(namespace(uniform).maximum(uniform, 2.0**-54))  # 0 has no quantile; its probability is 2^-53
+    return normal_quantile(
+        array_namespace(uniform).maximum(uniform, 2.0**-54)
+    )  # 0 has no quantile; its probability is 2^-53

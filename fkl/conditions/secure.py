@@ -18,7 +18,7 @@ from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
 from fkl.wire.coded_payloads import Padding, Residues
-from fkl.wire.payloads import payloads_of, rebuilt
+from fkl.wire.payloads import payloads_of, rebuild_message
 
 KEY = 32
 """Bytes of a key of X25519, or of a seed."""
@@ -88,15 +88,15 @@ class Pairwise(OnMessages):
         if message is None:
             return memory, None
         coded = [self.coded(one.dense().values, samples.present, turn.together) for one in payloads_of(message)]
-        R, sizes = len(turn.streams.replicates), overhead(turn.together, self.neighbours)
+        R, sizes = len(turn.streams.replicates), secure_overhead(turn.together, self.neighbours)
         own = (Padding(R, size) for size in (sizes.keys_up, sizes.shares_up, sizes.unmasking_up))
-        return memory, Up(rebuilt(message, coded), *own)
+        return memory, Up(rebuild_message(message, coded), *own)
 
     def server_sends(self, common: Common, memory: Any, message: Any, turn: Turn) -> tuple[Any, Any]:
         """The message, and the parts that the server forwards."""
         if message is None:
             return memory, None
-        R, sizes = len(turn.streams.replicates), overhead(turn.together, self.neighbours)
+        R, sizes = len(turn.streams.replicates), secure_overhead(turn.together, self.neighbours)
         passed = (Padding(R, size) for size in (sizes.keys_down, sizes.shares_down, sizes.survivors_down))
         return memory, Down(message, *passed)
 
@@ -111,7 +111,7 @@ class Pairwise(OnMessages):
         if message is None:
             return memory, None, share
         sums = [SumAlone(payload, self.fraction) for payload in payloads_of(message.message)]
-        return memory, rebuilt(message.message, sums), share
+        return memory, rebuild_message(message.message, sums), share
 
     def coded(self, values: Array, present: NDArray[np.bool_], clients: int) -> Residues:
         """Multiples of 2^-fraction, modulo 2^bits, of values (R, K, ...).
@@ -156,10 +156,10 @@ class SumAlone(SumOnly):
         n = int(here.sum())
         even = np.allclose(share[here], 1 / n, rtol=1e-12)
         require(even, "secure", "Pairwise", "null if clients have different weights: it reveals only their sum")
-        return decoded(self.payload.values[:, here].sum(axis=1), self.payload.bits, self.fraction) / n
+        return decode_sum(self.payload.values[:, here].sum(axis=1), self.payload.bits, self.fraction) / n
 
 
-def decoded(total: NDArray[np.uint64], bits: int, fraction: int) -> NDArray[np.float64]:
+def decode_sum(total: NDArray[np.uint64], bits: int, fraction: int) -> NDArray[np.float64]:
     """The number that a sum modulo 2^bits represents, at least -2^(bits - 1)."""
     residue = (total & np.uint64(2**bits - 1)).astype(np.int64)
     signed = np.where(residue >= 2 ** (bits - 1), residue - 2**bits, residue)
@@ -177,14 +177,14 @@ class Overhead(NamedTuple):
     unmasking_up: int
 
 
-def degree(clients: int, neighbours: int | None) -> int:
+def count_neighbours(clients: int, neighbours: int | None) -> int:
     """Number of neighbours of each of this many clients: all others, or the number for SecAgg+."""
     others = max(clients - 1, 0)
     return others if neighbours is None else min(neighbours, others)
 
 
-def overhead(clients: int, neighbours: int | None) -> Overhead:
+def secure_overhead(clients: int, neighbours: int | None) -> Overhead:
     """Additional bytes of each client, for this number of clients."""
-    d = degree(clients, neighbours)
+    d = count_neighbours(clients, neighbours)
     letters = d * (NUMBER + CIPHERTEXT)
     return Overhead(2 * KEY, d * (NUMBER + 2 * KEY), letters, letters, -(-d // 8), d * SHARE)

@@ -73,7 +73,7 @@ def pseudorandom_words(seed: bytes, size: int) -> Words:
     return np.frombuffer(cipher.update(bytes(8 * size)), "<u8").astype(np.uint64)
 
 
-def ring(order: Sequence[int], neighbours: int | None) -> dict[int, list[int]]:
+def neighbour_ring(order: Sequence[int], neighbours: int | None) -> dict[int, list[int]]:
     """Neighbours of each client: all others, or the nearest clients on a ring in this order, half on either side."""
     n = len(order)
     reach = n - 1 if neighbours is None else min(neighbours, n - 1)
@@ -115,7 +115,7 @@ class Client:
     def share(self, keys: bytes) -> bytes:
         """Round 1, with the neighbours' keys: send each encrypted shares of the mask key and of the seed b."""
         for record in records_of_message(keys, NUMBER + 2 * KEY):
-            self._neighbours[number(record)] = record[NUMBER : NUMBER + KEY], record[NUMBER + KEY :]
+            self._neighbours[leading_number(record)] = record[NUMBER : NUMBER + KEY], record[NUMBER + KEY :]
         self._seed = self.random(KEY)
         places = [one + 1 for one in self._neighbours]
         of_key = shamir_shares(self._mask.private_bytes_raw(), places, self.threshold, self.random)
@@ -129,7 +129,7 @@ class Client:
     def masked(self, shares: bytes, vector: Words) -> bytes:
         """Round 2, with the neighbours' shares: send x + PRG(b) + sum over v of +-PRG(s_uv), modulo 2^k."""
         for record in records_of_message(shares, NUMBER + CIPHERTEXT):
-            one = number(record)
+            one = leading_number(record)
             both = self._cipher_with(one).decrypt(nonce_of_sender(one), record[NUMBER:], None)
             self._shares[one] = both[:SHARE], both[SHARE:]
         if len(self._shares) < self.threshold:
@@ -191,7 +191,7 @@ class Server:
         letters: dict[int, list[bytes]] = {one: [] for one in shares}
         for sender in sorted(shares):
             for record in records_of_message(shares[sender], NUMBER + CIPHERTEXT):
-                if (to := number(record)) in letters:
+                if (to := leading_number(record)) in letters:
                     letters[to].append(number_in_bytes(sender) + record[NUMBER:])
         self._shared = sorted(shares)
         return {one: b"".join(found) for one, found in letters.items()}
@@ -233,7 +233,7 @@ class Server:
         return found
 
 
-def play(
+def run_protocol(
     clients: Sequence[Client], server: Server, vectors: Sequence[Words], gone: Mapping[int, int] | None = None
 ) -> tuple[Words, dict[str, dict[int, int]]]:
     """Run all rounds of the protocol.
@@ -286,7 +286,7 @@ def number_in_bytes(one: int) -> bytes:
     return one.to_bytes(NUMBER, "big")
 
 
-def number(record: bytes) -> int:
+def leading_number(record: bytes) -> int:
     """The number at the beginning of a record."""
     return int.from_bytes(record[:NUMBER], "big")
 

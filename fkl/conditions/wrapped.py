@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.arrays import Array, cond
+from fkl.basics.arrays import Array, choose_branch
 from fkl.basics.errors import BadValue, require
 from fkl.basics.keys import Keys
 from fkl.contract.graph import Agents, Decentralized
@@ -226,7 +226,7 @@ class WrappedStar(Wrapped, Federated):
         if up is None:  # no message has arrived, so nothing is learned
             return Held(server.method, memory)
         learn = partial(self.method.server, common, server.method, up, share, turn)
-        return Held(cond(share.any(), learn, lambda: server.method), memory)
+        return Held(choose_branch(share.any(), learn, lambda: server.method), memory)
 
     def functions(self, world: World, state: Star, t: int) -> Any:
         """As the method's."""
@@ -290,7 +290,7 @@ def wrapper_of(method: Any) -> type[WrappedStar | WrappedGraph] | None:
     return None
 
 
-def wrap(method: Any, conditions: Mapping[str, Any], loss: float = 0.0, deadline: float | None = None) -> Any:
+def wrap_method(method: Any, conditions: Mapping[str, Any], loss: float = 0.0, deadline: float | None = None) -> Any:
     """A method in conditions, given by group; the first condition on messages is the innermost.
 
     Parameters

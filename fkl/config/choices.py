@@ -53,7 +53,7 @@ def read_mapping(text: str, file: Path) -> dict[str, Any]:
         If the text is anything else; the message names file and line.
     """
     try:
-        loader = _loader()(text)
+        loader = _limited_loader()(text)
         root = loader.get_single_node()
         if not isinstance(root, yaml.MappingNode) or not root.value:
             kind = {yaml.SequenceNode: "a list", yaml.ScalarNode: "a single value"}.get(type(root), "empty")
@@ -71,7 +71,7 @@ def read_mapping(text: str, file: Path) -> dict[str, Any]:
 
 
 @cache
-def _loader() -> Any:
+def _limited_loader() -> Any:
     """OmegaConf's loader, with limits of size and depth."""
     from omegaconf._utils import get_yaml_loader
 
@@ -187,7 +187,7 @@ class Choices:
         if not _is_path(group):
             return []
         files = (file.stem for folder in self.folders for file in (folder / group).glob("*.yaml"))
-        return sorted({*files, *experiments.choices().get(group, ())})
+        return sorted({*files, *experiments.paper_choices().get(group, ())})
 
     def is_group(self, path: str) -> bool:
         """Whether there is a group with this name, or one that contains other groups."""
@@ -214,7 +214,7 @@ class Choices:
         """
         found = self._file(path)
         is_fkl_s = found is not None and found.is_relative_to(self.folders[0])
-        if not is_fkl_s and (node := experiments.choice(path)) is not None:
+        if not is_fkl_s and (node := experiments.paper_choice(path)) is not None:
             config = dict(node)
             return Choice(path, "_global_", config.pop("defaults", []), config, is_paper_s=True)
         if found is None:
@@ -252,32 +252,32 @@ def tuned_keys(method: str, folders: Iterable[Path] = ()) -> dict[str, Any]:
     return {}
 
 
-def primary() -> dict[str, Any]:
+def primary_config() -> dict[str, Any]:
     """Settings and nodes of conf/config.yaml by key, and the choices of its groups."""
     content = Choices().read("config")
     chosen = {group: name for entry in content.defaults if isinstance(entry, dict) for group, name in entry.items()}
     return {group: chosen[group] for group in GROUPS} | content.config
 
 
-def files(group: str, folders: Sequence[Path] = ()) -> dict[str, Path]:
+def choice_files(group: str, folders: Sequence[Path] = ()) -> dict[str, Path]:
     """The YAML of each choice in a group of fkl and of the user's folders, without the papers' choices."""
     found = {file.stem: file for folder in (*folders, conf_folder()) for file in (folder / group).glob("*.yaml")}
     return dict(sorted(found.items()))
 
 
-def abouts(group: str, folders: Sequence[Path] = ()) -> dict[str, str]:
+def choice_descriptions(group: str, folders: Sequence[Path] = ()) -> dict[str, str]:
     """One-line description of each choice in a group, by name, including the papers' choices."""
     found = {}
-    for name, file in files(group, folders).items():
+    for name, file in choice_files(group, folders).items():
         with file.open(encoding="utf-8") as lines:
             comments = (line[1:].strip() for line in lines if line[:1] == "#" and "@package" not in line)
             found[name] = next(comments, "")
-    return dict(sorted({**found, **experiments.abouts(group)}.items()))
+    return dict(sorted({**found, **experiments.paper_choice_descriptions(group)}.items()))
 
 
-def comments(group: str, name: str, folders: Sequence[Path] = ()) -> dict[str, str]:
+def choice_comments(group: str, name: str, folders: Sequence[Path] = ()) -> dict[str, str]:
     """Comments in a choice's YAML: those above a key under that key, and those below the first line under ""."""
-    lines = files(group, folders)[name].read_text(encoding="utf-8").splitlines()[1:]
+    lines = choice_files(group, folders)[name].read_text(encoding="utf-8").splitlines()[1:]
     found: dict[str, str] = {}
     waiting: list[str] = []
     for line in lines:
@@ -299,7 +299,7 @@ def not_known(path: str, names: Iterable[str]) -> FklError:
     group, _, name = path.rpartition("/")
     if group.startswith(f"{experiments.GROUP}/"):  # their names start with the paper's name
         group, name = experiments.GROUP, path.removeprefix(f"{experiments.GROUP}/")
-        names = [one for paper in experiments.files() for one in experiments.experiments(paper)]
+        names = [one for paper in experiments.paper_files() for one in experiments.paper_experiments(paper)]
         return FklError(f"{group}={name}: no such choice", help=did_you_mean(name, names, f"all: fkl list {group}"))
     there = sorted(names) or [f"{one}/..." for one in sorted(experiments.groups_in(group))]
     if group in (*GROUPS, "as_published"):

@@ -106,7 +106,7 @@ def read_words(words: Iterable[str]) -> list[Word]:
             make = {"text": str, "int": int, "float": float}[kind]
             read.append(Word(match["sign"], match["key"], make(match[kind]), word))
             continue
-        [override] = parsed([word])
+        [override] = parse_words([word])
         if not override.key_or_group:
             raise _not_understood(word)
         if override.package is not None:
@@ -123,7 +123,7 @@ def each_value(word: str, names: Callable[[str], list[str]]) -> list[str]:
     """One word for each value of a swept word; `names` returns a group's choices, for glob(*)."""
     from hydra.core.override_parser.types import Glob
 
-    [override] = parsed([word])
+    [override] = parse_words([word])
     if not override.is_sweep_override():
         return [word]
     glob = override.value()
@@ -131,7 +131,7 @@ def each_value(word: str, names: Callable[[str], list[str]]) -> list[str]:
     return [f"{override.get_key_element()}={value}" for value in values]
 
 
-def parsed(words: Iterable[str], *, text: bool = False) -> list[Any]:
+def parse_words(words: Iterable[str], *, text: bool = False) -> list[Any]:
     """Words parsed by Hydra; with `text`, names and words stay what was typed: 250.80, 01, true.
 
     Raises
@@ -149,12 +149,12 @@ def parsed(words: Iterable[str], *, text: bool = False) -> list[Any]:
             many = "write consecutive numbers as range(FIRST,END), and split other long lists into several sweeps"
             raise FklError(f"{in_one_line(word)}: longer than {LONGEST} letters; {many}")
         try:
-            found += parser.parse_overrides([quoted(word, text=text)])
+            found += parser.parse_overrides([quote_word(word, text=text)])
         except (HydraException, RecursionError):
-            key, _, value = quoted(word, text=text).partition("=")
+            key, _, value = quote_word(word, text=text).partition("=")
             if (named := _with_quoted_names(value, text)) is None:
                 raise _not_understood(word) from None
-            [override] = parsed([f"{key}=null"])
+            [override] = parse_words([f"{key}=null"])
             found.append(replace(override, _value=named, input_line=word))
         except ValueError as error:  # a number of 5000 digits
             raise FklError(f"{in_one_line(word)}: {error}") from None
@@ -206,7 +206,7 @@ def _not_understood(word: str) -> FklError:
     return FklError(f"{in_one_line(word)}: not understood; write KEY=VALUE{may_be}")
 
 
-def quoted(word: str, *, text: bool = False) -> str:
+def quote_word(word: str, *, text: bool = False) -> str:
     """A word in a form that Hydra can parse, so users need not quote ``out=größe``. Most words do not change.
 
     With `text`, numbers, true and false, and null in a list get quotes too: they stay the text that was typed;
@@ -258,13 +258,13 @@ HYDRA_S = re.compile(r"hydra\b")
 FORMS = "NAME, /GROUP/NAME, GROUP: NAME, /GROUP: NAME, override /GROUP: NAME or _self_"
 
 
-def compose(*words: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
+def compose_config(*words: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
     """Compose a run's configuration; `folders` have choices in addition to fkl's own, like ``--config-dir``.
 
     Returns
     -------
     dict
-        Plain data with unresolved interpolations; `fkl.config.loading.load` checks it.
+        Plain data with unresolved interpolations; `fkl.config.loading.load_run` checks it.
 
     Raises
     ------
@@ -293,7 +293,7 @@ class Composed:
 
 
 def compose_read(words: Iterable[Word], folders: Sequence[Path] = ()) -> Composed:
-    """Compose from parsed words; see `compose`."""
+    """Compose from parsed words; see `compose_config`."""
     files = _ChosenFiles(Choices(*folders))
     changes = [word for word in words if not files.chooses(word)]
     composed = files.composed()
@@ -306,8 +306,8 @@ def compose_read(words: Iterable[Word], folders: Sequence[Path] = ()) -> Compose
 
 def quoted_for_sweep(words: Sequence[str], folders: Sequence[Path] = ()) -> list[str]:
     """Words of a sweep, in which names and words that look like numbers have quotes; Hydra would change their text."""
-    if all(quoted(word, text=True) == quoted(word) for word in words):
-        return [*map(quoted, words)]
+    if all(quote_word(word, text=True) == quote_word(word) for word in words):
+        return [*map(quote_word, words)]
     choices = Choices(*folders)
     choosing = [each_value(one, choices.names) for one in words if choices.is_group(one.partition("=")[0].lstrip("+"))]
     first = [some[0] for some in choosing if some]
@@ -315,18 +315,18 @@ def quoted_for_sweep(words: Sequence[str], folders: Sequence[Path] = ()) -> list
         first,
         *([*first[:place], one, *first[place + 1 :]] for place, some in enumerate(choosing) for one in some[1:]),
     ]
-    configs = [compose(*job, folders=folders) for job in jobs]
+    configs = [compose_config(*job, folders=folders) for job in jobs]
     keys = [word.partition("=")[0].lstrip("+~") for word in words]
     of_text = [any(_is_of_words(config, key) for config in configs) for key in keys]
-    return [quoted(word, text=text) for word, text in zip(words, of_text, strict=True)]
+    return [quote_word(word, text=text) for word, text in zip(words, of_text, strict=True)]
 
 
 def _as_typed(config: dict[str, Any], word: Word) -> Word:
     """A word; its value is the text that was typed if its key holds names or words."""
-    changes = isinstance(word.value, dict) or quoted(word.text, text=True) != quoted(word.text)
+    changes = isinstance(word.value, dict) or quote_word(word.text, text=True) != quote_word(word.text)
     if not changes or not _is_of_words(config, word.key):
         return word
-    return word._replace(value=parsed([word.text], text=True)[0].value())
+    return word._replace(value=parse_words([word.text], text=True)[0].value())
 
 
 def _is_of_words(config: dict[str, Any], key: str) -> bool:
@@ -349,7 +349,7 @@ def sweep_of(words: Iterable[Word], folders: Sequence[Path] = ()) -> dict[str, s
 
 
 def keys_of(group: str, name: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
-    """Keys and values of a choice, including the choices that it extends; `folders` as for `compose`."""
+    """Keys and values of a choice, including the choices that it extends; `folders` as for `compose_config`."""
     node: dict[str, Any] = {}
     for choice, _ in _ChosenFiles(Choices(*folders)).expanded(f"{group}/{name}", group):
         _merge_keys(node, choice.config)

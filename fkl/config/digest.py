@@ -23,14 +23,14 @@ WITHOUT_NULL = ("metrics", "stop_when")
 """Keys that have no effect if they are null; older runs, which lack them, have the same numbers."""
 
 
-def decisive(resolved: dict[str, Any], idle: Iterable[str] = ()) -> dict[str, Any]:
+def decisive_part(resolved: dict[str, Any], idle: Iterable[str] = ()) -> dict[str, Any]:
     """The part of a resolved configuration that decides numbers; `idle` are keys that its method does not use."""
     keys = {key: value for key, value in resolved.items() if key not in NOT_RESULTS}
     keys = {key: value for key, value in keys.items() if value is not None or key not in (*CONDITIONS, *WITHOUT_NULL)}
     if isinstance(keys.get("dataset"), dict) and isinstance(keys["dataset"].get("table"), dict):
-        from fkl.data.table_layout import deciding
+        from fkl.data.table_layout import deciding_part
 
-        keys["dataset"] = deciding(keys["dataset"])
+        keys["dataset"] = deciding_part(keys["dataset"])
     network = keys.get("network")
     if isinstance(network, dict) and network.get("_target_") == "fkl.network.Network":  # null and 0 have no effect
         keys["network"] = {key: value for key, value in network.items() if value}
@@ -39,14 +39,14 @@ def decisive(resolved: dict[str, Any], idle: Iterable[str] = ()) -> dict[str, An
     return keys
 
 
-def identity(resolved: dict[str, Any], free: Iterable[str] = ()) -> str:
+def config_identity(resolved: dict[str, Any], free: Iterable[str] = ()) -> str:
     """Digest of the decisive configuration without some free keys, for example ``dataset.rows``.
 
     A whole number is the same with and without a point: ``algo.gamma=0`` and ``algo.gamma=0.0``. A setting that did not
     exist yet when a run was made counts as its default.
     """
     settings = {one.name: one.default for one in fields(Settings)}
-    keys = _without_points(decisive(settings | resolved))
+    keys = _without_points(decisive_part(settings | resolved))
     for key in free:
         *nodes, last = key.split(".")
         node: Any = keys

@@ -1,16 +1,16 @@
 """The papers' experiments and their choices, in one file per paper, experiments.yaml.
 
-Such a file declares the paper: `title`, `datasets` of its experiments, and by number its `tables` (title, and the keys
-of the printed rows and columns) and `figures` (title, and whether published values are `marked` in it); `no_cells` says
-why nothing can be compared, and `unobtainable` why a data set is not available. docs/papers.md is also made from
+Such a file declares the paper: `title`, `paper_datasets` of its experiments, and by number its `tables` (title, and the
+keys of the printed rows and columns) and `figures` (title, and whether published values are `marked` in it); `no_cells`
+says why nothing can be compared, and `unobtainable` why a data set is not available. docs/papers.md is also made from
 `systems` (the methods that the paper compares), `theorems` (what each says, and the run on which `fkl bound` checks
 it), `also_printed` (tables and figures without results, each with a command), `gaps` (rows that our command does not
-fill, with the reason) and `fills` (what to run once a missing file exists). Six parts say what is run.
-`options` has groups of choices as in conf/, each a configuration without a package (``+graph_omkl/data=concrete``).
-`experiments` has the choices of the group `experiment`. `variants` has, for each reading of the paper other than its
-text, the keys that change. `builds_on` names the reading whose runs another uses if it has none. `readings_tried`
-is the number of readings that were tried, named or not. `tried` names the item of differences.md about cells that
-differ. Some keys of a choice are not configuration:
+fill, with the reason) and `fills` (what to run once a missing file exists). Six parts say what is run. `options` has
+groups of choices as in conf/, each a configuration without a package (``+graph_omkl/data=concrete``).
+`paper_experiments` has the choices of the group `experiment`. `paper_variants` has, for each reading of the paper other
+than its text, the keys that change. `builds_on` names the reading whose runs another uses if it has none.
+`readings_tried` is the number of readings that were tried, named or not. `differences_tried` names the item of
+differences.md about cells that differ. Some keys of a choice are not configuration:
 
 about
     Description in one line; `fkl list` shows it.
@@ -39,7 +39,7 @@ Choices = dict[str, dict[str, dict[str, Any]]]
 """Groups by path, and their choices by name."""
 
 
-def files() -> dict[str, Path]:
+def paper_files() -> dict[str, Path]:
     """The file of each paper."""
     found = (Path(fkl.__file__).parent / "papers").glob("*/experiments.yaml")
     return {file.parent.name: file for file in sorted(found)}
@@ -48,11 +48,11 @@ def files() -> dict[str, Path]:
 @cache
 def of_paper(paper: str) -> dict[str, Any]:
     """Content of a paper's file."""
-    content: dict[str, Any] = yaml.load(files()[paper].read_text(encoding="utf-8"), LOADER)
+    content: dict[str, Any] = yaml.load(paper_files()[paper].read_text(encoding="utf-8"), LOADER)
     return content
 
 
-def experiments(paper: str) -> dict[str, dict[str, Any]]:
+def paper_experiments(paper: str) -> dict[str, dict[str, Any]]:
     """A paper's experiments by their names, PAPER/NAME."""
     content = of_paper(paper)
     common = content.get("cell", {})
@@ -61,10 +61,10 @@ def experiments(paper: str) -> dict[str, dict[str, Any]]:
 
 def not_needed(paper: str) -> list[str]:
     """The paper's experiments that no published number needs."""
-    return [name for name, node in experiments(paper).items() if not node.get("needed", True)]
+    return [name for name, node in paper_experiments(paper).items() if not node.get("needed", True)]
 
 
-def variants(paper: str) -> dict[str, str]:
+def paper_variants(paper: str) -> dict[str, str]:
     """Readings of a paper other than its text, in order, and their changes."""
     return dict(of_paper(paper).get("variants", {}))
 
@@ -79,24 +79,24 @@ def readings_tried(paper: str) -> int:
     return int(of_paper(paper).get("readings_tried", 1))
 
 
-def datasets(paper: str) -> list[str]:
+def paper_datasets(paper: str) -> list[str]:
     """Data sets of a paper's experiments."""
     return list(of_paper(paper)["datasets"])
 
 
-def tried(paper: str) -> dict[str, str]:
+def differences_tried(paper: str) -> dict[str, str]:
     """First words of the item about cells that differ, by algorithm or ``ALGORITHM on DATASET``."""
     return dict(of_paper(paper).get("tried", {}))
 
 
 @cache
-def choices() -> Choices:
+def paper_choices() -> Choices:
     """All groups of all papers."""
     found: Choices = {}
-    for paper in files():
+    for paper in paper_files():
         for group, options in of_paper(paper)["options"].items():
             found.setdefault(group, {}).update(options)
-        for name, experiment in experiments(paper).items():
+        for name, experiment in paper_experiments(paper).items():
             group, _, option = f"{GROUP}/{name}".rpartition("/")
             found.setdefault(group, {})[option] = experiment
     return found
@@ -105,18 +105,18 @@ def choices() -> Choices:
 def groups_in(group: str) -> set[str]:
     """Names of the groups directly inside a group; the top-level ones for an empty name."""
     start = f"{group}/" if group else ""
-    return {path.removeprefix(start).partition("/")[0] for path in choices() if path.startswith(start)}
+    return {path.removeprefix(start).partition("/")[0] for path in paper_choices() if path.startswith(start)}
 
 
 def is_group(path: str) -> bool:
     """Whether a path is that of a group, or of a folder that contains groups."""
-    return any(f"{group}/".startswith(f"{path}/") for group in choices())
+    return any(f"{group}/".startswith(f"{path}/") for group in paper_choices())
 
 
-def choice(path: str) -> dict[str, Any] | None:
+def paper_choice(path: str) -> dict[str, Any] | None:
     """A choice by its path, for example ``graph_omkl/data/concrete``; None if it does not exist."""
     group, _, option = path.removesuffix(".yaml").rpartition("/")
-    return choices().get(group, {}).get(option)
+    return paper_choices().get(group, {}).get(option)
 
 
 def for_runs(node: dict[str, Any]) -> dict[str, Any]:
@@ -125,10 +125,10 @@ def for_runs(node: dict[str, Any]) -> dict[str, Any]:
     return config | ({"hydra": {"sweeper": {"params": node["sweep"]}}} if "sweep" in node else {})
 
 
-def abouts(group: str) -> dict[str, str]:
+def paper_choice_descriptions(group: str) -> dict[str, str]:
     """Descriptions of the choices in a group and its subgroups, by name relative to the group."""
     found = {}
-    for path, options in choices().items():
+    for path, options in paper_choices().items():
         if f"{path}/".startswith(f"{group}/"):
             for name, node in options.items():
                 sweep = " (sweep: -m)" if "sweep" in node else ""

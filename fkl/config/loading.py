@@ -24,12 +24,12 @@ from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from fkl import __version__
-from fkl.basics.environment import current_folder, variable
+from fkl.basics.environment import current_folder, environment_variable
 from fkl.basics.errors import BadValue, FklError, did_you_mean, key_prefix, own_lines, require, with_own_line
-from fkl.basics.keys import members, require_words
+from fkl.basics.keys import require_words, union_members
 from fkl.config import digest as source
 from fkl.config.choices import CONDITIONS
-from fkl.config.digest import decisive
+from fkl.config.digest import decisive_part
 from fkl.config.settings import ENGINES, NODES, OPTIONAL_NODES, Paths, Settings
 from fkl.data.dealt_rows import parts_of_all
 
@@ -46,7 +46,7 @@ OmegaConf.register_new_resolver(
     lambda number, *, _root_: number // parts_of_all(_root_.get("rows", "all")),
     replace=True,
 )
-OmegaConf.register_new_resolver("variable", variable, replace=True)
+OmegaConf.register_new_resolver("variable", environment_variable, replace=True)
 OmegaConf.register_new_resolver(
     "usual_scaling",  # one factor for all features would make features in small units nearly vanish
     lambda *, _root_: "unit_box" if OmegaConf.select(_root_, "dataset._target_") == OWN_TABLE else "unit_ball",
@@ -54,7 +54,7 @@ OmegaConf.register_new_resolver(
 )
 
 
-def resolved(config: dict[str, Any]) -> dict[str, Any]:
+def resolve_config(config: dict[str, Any]) -> dict[str, Any]:
     """A copy of a composed configuration with interpolations replaced by their values.
 
     Raises
@@ -193,15 +193,15 @@ class Run:
             __version__,
             source.of_fkl(),
             self._modules,
-            decisive(self.resolved, getattr(self.algo, "idle", ())),
+            decisive_part(self.resolved, getattr(self.algo, "idle", ())),
             self._checksums,
         ]
-        return _hash(all_of_it)
+        return _hash_values(all_of_it)
 
     @property
     def parts(self) -> dict[str, str]:
         """Hashes of the run's code and data, which show the cause of a different digest."""
-        return {"code": _hash([source.of_fkl(), self._modules]), "data": _hash(self._checksums)}
+        return {"code": _hash_values([source.of_fkl(), self._modules]), "data": _hash_values(self._checksums)}
 
     @property
     def _modules(self) -> list[str | None]:
@@ -247,7 +247,7 @@ class Run:
         return _without_parents(self.paths.outputs) / kind / name
 
 
-def _hash(values: list[Any]) -> str:
+def _hash_values(values: list[Any]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -276,7 +276,7 @@ WORDS_OF_BOOL = dict.fromkeys(("true", "yes", "y", "on", "1"), True) | dict.from
 )
 
 
-def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
+def load_run(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     """Check a composed configuration without changing it; `words` are the user's words in it.
 
     Raises
@@ -284,9 +284,9 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     fkl.basics.errors.FklError
         The message names the key and its allowed values.
     """
-    plain = resolved(config)
-    for path, node, name in _interpolations(config, plain):  # out=${seed} is the text of a number
-        if isinstance(node[name], int | float) and str in members(type_of_key(plain, path)):
+    plain = resolve_config(config)
+    for path, node, name in _find_interpolations(config, plain):  # out=${seed} is the text of a number
+        if isinstance(node[name], int | float) and str in union_members(type_of_key(plain, path)):
             node[name] = str(node[name])
     groups = (*NODES, *OPTIONAL_NODES, "paths", "logger")
     top = {key: value for key, value in plain.items() if key not in groups}
@@ -304,7 +304,7 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     else:
         given = type(kernels).__name__
         require(kernels is None, "kernels", given, f"omitted, for example with ~kernels: {label} uses none")
-    settings, top = build(Settings, top, "", also=groups)
+    settings, top = build_object(Settings, top, "", also=groups)
     plain |= top
     for name, path in (settings.metrics or {}).items():
         require(callable(import_object(f"metrics.{name}", path, "function")), f"metrics.{name}", path, "a function")
@@ -312,7 +312,7 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     if not isinstance(folders, dict):
         raise BadValue("paths", folders, "folders, for example paths.outputs=FOLDER")
     with key_prefix("paths"):
-        paths, plain["paths"] = build(Paths, folders, "paths")
+        paths, plain["paths"] = build_object(Paths, folders, "paths")
     may = not settings.save_model or hasattr(nodes["algo"], "functions")
     allowed = f"false for {label}, whose class has no functions(world, state, t)"
     require(may, "save_model", settings.save_model, allowed)
@@ -326,28 +326,28 @@ def load(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     plain["logger"] = complete if logger_nodes is not None else None
     nodes |= {"conditions": conditions, "loggers": loggers}
     run = Run(settings=settings, paths=paths, resolved=plain, words=tuple(words), **nodes)
-    if (why := engine(settings.engine).can_play(run)) is not None:
-        able = " or ".join(name for name in ENGINES if engine(name).can_play(run) is None)
+    if (why := load_engine(settings.engine).can_play(run)) is not None:
+        able = " or ".join(name for name in ENGINES if load_engine(name).can_play(run) is None)
         raise BadValue("engine", settings.engine, f"{able} for {run.algo.label}: {why}")
     return run
 
 
-def _interpolations(config: Any, plain: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+def _find_interpolations(config: Any, plain: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Key of each interpolation, and where its value is: a mapping or list, and a name in it."""
     for name, value in config.items() if isinstance(config, dict) else enumerate(config):
         if isinstance(value, dict | list):
-            yield from _interpolations(value, plain[name], f"{path}{name}.")
+            yield from _find_interpolations(value, plain[name], f"{path}{name}.")
         elif isinstance(value, str) and "${" in value:
             yield f"{path}{name}", plain, name
 
 
-def engine(name: str) -> Any:
+def load_engine(name: str) -> Any:
     """The `fkl.engines.base.Engine` with this name; its module is imported at the first use."""
     module, _, kind = ENGINES[name].rpartition(".")
     return getattr(import_module(module), kind)()
 
 
-def instantiate(node: dict[str, Any] | None, group: str) -> Any:
+def make_object(node: dict[str, Any] | None, group: str) -> Any:
     """Make the object named by a node's `_target_`."""
     return _make_from_node(node, group)[0]
 
@@ -362,7 +362,7 @@ def _make_from_node(node: dict[str, Any] | None, group: str) -> tuple[Any, dict[
     require(isinstance(target, type) and is_dataclass(target), "_target_", path, "the import path of a dataclass")
     require(not lacking, "_target_", path, f"a class for {group}: this one has no {', '.join(lacking)}")
     given = {key: value for key, value in node.items() if key != "_target_"}
-    made, values = build(target.with_keys(given) if hasattr(target, "with_keys") else target, given, group)
+    made, values = build_object(target.with_keys(given) if hasattr(target, "with_keys") else target, given, group)
     return made, node | values
 
 
@@ -377,12 +377,12 @@ def type_of_key(config: dict[str, Any], key: str) -> Any:
             try:
                 kind = import_object("_target_", str(node["_target_"]), "class")
                 kind = kind.with_keys(given) if hasattr(kind, "with_keys") else kind
-            except FklError:  # `load` reports it
+            except FklError:  # `load_run` reports it
                 return Any
         elif name == "paths" and not place:
             kind = Paths
         else:
-            inner = next((one for one in members(kind) if is_dataclass(one) or get_args(one)), Any)
+            inner = next((one for one in union_members(kind) if is_dataclass(one) or get_args(one)), Any)
             kind = get_type_hints(inner).get(name, Any) if is_dataclass(inner) else (get_args(inner) or (Any,))[-1]
     return kind
 
@@ -415,7 +415,9 @@ def _own_modules() -> Iterator[None]:
             sys.path.remove(here)
 
 
-def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...] = ()) -> tuple[Any, dict[str, Any]]:
+def build_object(
+    target: type, values: dict[str, Any], group: str, also: tuple[str, ...] = ()
+) -> tuple[Any, dict[str, Any]]:
     """Make a dataclass from plain values; check keys and types, and that numbers are finite.
 
     Returns
@@ -437,7 +439,7 @@ def build(target: type, values: dict[str, Any], group: str, also: tuple[str, ...
         value = values.get(key, default)
         if is_dataclass(types[key]) and isinstance(value, dict):
             with key_prefix(f"{group}.{key}"):
-                value, _ = build(types[key], value, f"{group}.{key}")
+                value, _ = build_object(types[key], value, f"{group}.{key}")
         require_words(key, value, types[key])
         try:
             plain[key] = "???" if value is MISSING else _as_type(value, types[key])
@@ -469,8 +471,8 @@ def _as_type(value: Any, kind: Any) -> Any:
         value = {str(name): one for name, one in value.items()}  # a column without a name is called by its number
     if kind is Any or (value is None and type(None) in inner):
         return value
-    if len(members(kind)) > 1:
-        for one in members(kind):
+    if len(union_members(kind)) > 1:
+        for one in union_members(kind):
             with suppress(ValueError, TypeError, LookupError, OverflowError):
                 return _as_type(value, one)
         raise TypeError
@@ -492,7 +494,7 @@ def _as_type(value: Any, kind: Any) -> Any:
 def _in_words(kind: Any) -> str:
     """The values that a field's type allows, as text."""
     inner = get_args(kind)
-    if len(members(kind)) > 1:
+    if len(union_members(kind)) > 1:
         return " or ".join("null" if one is type(None) else _in_words(one) for one in inner)
     if get_origin(kind) is list:
         return f"a list of {_in_words(inner[0])}"

@@ -9,7 +9,7 @@ from fkl.basics.keys import Keys, key
 from fkl.config.choices import CONDITIONS, REQUIRED
 from fkl.data.dealt_rows import require_part
 from fkl.data.normalise import SCALINGS
-from fkl.screen.columns import meaning
+from fkl.screen.columns import column_meaning
 
 LEARNERS = ("federated", "alone", "pooled")
 """Which parties learn together: clients as in the method, each client alone, or one learner with all samples."""
@@ -75,7 +75,7 @@ class Settings(Keys):
     )
     scaling: str = key(
         "unit_ball",
-        "Scaling of features and target, see `fkl.data.normalise.normalise`. The default is unit_box for "
+        "Scaling of features and target, see `fkl.data.normalise.normalise_table`. The default is unit_box for "
         "dataset=file, whose features have different units, and unit_ball for all other data sets.",
         among=SCALINGS,
     )
@@ -144,7 +144,11 @@ class Settings(Keys):
         may = self.stop_when is None or STOP_WHEN.fullmatch(self.stop_when) is not None
         self.require(may, "stop_when")
         for name, path in (self.metrics or {}).items():
-            new = NAME.fullmatch(name) is not None and meaning(name) is None and meaning(f"test_{name}") is None
+            new = (
+                NAME.fullmatch(name) is not None
+                and column_meaning(name) is None
+                and column_meaning(f"test_{name}") is None
+            )
             require(new, "metrics", name, "a name of letters, digits and _ that differs from fkl's columns")
             require("." in path.strip("."), f"metrics.{name}", path, "the import path of a function, MODULE.FUNCTION")
         self.require(self.objective is None or self.objective.strip() != "", "objective")

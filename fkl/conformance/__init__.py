@@ -8,7 +8,7 @@ from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance.by_hand import Round, round_by_hand
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject, PartyProcess
-from fkl.conformance.promises import PROMISES, Conformance, scenario, small
+from fkl.conformance.promises import PROMISES, Conformance, quick_overrides, quick_run
 
 __all__ = [
     "PROMISES",
@@ -17,8 +17,8 @@ __all__ = [
     "PartyObject",
     "PartyProcess",
     "Round",
+    "quick_overrides",
+    "quick_run",
     "require_parties_agree",
     "round_by_hand",
-    "scenario",
-    "small",
 ]

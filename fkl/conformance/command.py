@@ -7,14 +7,14 @@ from time import time_ns
 from fkl.basics.errors import BrokenPromiseError, FklError, require
 from fkl.conformance import promises
 from fkl.conformance.promises import PROMISES, Conformance
-from fkl.screen.messages import refuse
-from fkl.screen.streams import streams
+from fkl.screen.messages import print_refusal
+from fkl.screen.streams import guard_streams
 
 SEEDS = 10**6
 """Number of seeds that the clock chooses from: few enough digits to type."""
 
 
-@streams()
+@guard_streams()
 def main() -> None:
     """Check the algorithm that the command line chooses; exit with 1 if a promise is broken, with 2 for bad input."""
     parser = ArgumentParser(prog="python -m fkl.conformance", description=promises.__doc__.split("\n")[0])
@@ -38,7 +38,7 @@ def main() -> None:
                 print(f"  {name:44} BROKEN: {error}")
                 broken += 1
     except FklError as error:
-        sys.exit(refuse(error))
+        sys.exit(print_refusal(error))
     checked = len(PROMISES) - unchecked
     more = f", {unchecked} not checked" if unchecked else ""
     print(f"{conformance.experiment.algorithm.label}: {checked - broken} of {checked} promises kept{more}")

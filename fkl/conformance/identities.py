@@ -96,7 +96,7 @@ class Constant:
         return np.full(size, self.number)
 
 
-def telescope(method: Any, world: World) -> tuple[Array, Array]:
+def weights_telescope(method: Any, world: World) -> tuple[Array, Array]:
     """Both sides of the identity of exponential weights, (R, ...), after all rounds."""
     state, mixed, fallen = method.init(world), 0.0, 0.0
     first = scipy.special.log_softmax(method.log_weights(state), axis=-1)
@@ -141,7 +141,7 @@ def effective_step(method: Any, world: World, one: World) -> float:
     return taken / declared
 
 
-def evidence(method: Any, world: World) -> tuple[Array, Array]:
+def log_evidence(method: Any, world: World) -> tuple[Array, Array]:
     """Sum of the log densities of the only client's targets, and the log evidence, (R,)."""
     state = method.init(world)
     total: Array = np.zeros(len(world.streams.replicates))
@@ -152,15 +152,15 @@ def evidence(method: Any, world: World) -> tuple[Array, Array]:
     return total, method.log_evidence(state)
 
 
-def identities(experiment: Experiment, replicates: Sequence[int]) -> Iterator[Identity]:
+def evaluate_identities(experiment: Experiment, replicates: Sequence[int]) -> Iterator[Identity]:
     """Evaluate the identities that a method claims, without conditions and in double precision."""
     method: Any = getattr(experiment.algorithm, "innermost", experiment.algorithm)
     method = method.round_by_round() if hasattr(method, "round_by_round") else method
     problem = experiment.task.in_doubles()
     plain = replace(experiment, algorithm=method, problem=problem, precision="float64", network=Network())
     if hasattr(method, "weight_falls"):
-        sides = telescope(method, make_world(plain, tuple(replicates))[0])
-        yield _farthest("exponential weights", WEIGHTS, *sides)
+        sides = weights_telescope(method, make_world(plain, tuple(replicates))[0])
+        yield _farthest_identity("exponential weights", WEIGHTS, *sides)
     if getattr(method, "unbiased", False):
         N = experiment.dictionary.N
         copies = (0,) * (N * -(-GRID // N))
@@ -171,7 +171,7 @@ def identities(experiment: Experiment, replicates: Sequence[int]) -> Iterator[Id
     if hasattr(method, "log_evidence"):
         exact = replace(method, **method.exact_evidence)
         alone = replace(plain, algorithm=exact, problem=problem.of_client(0))
-        yield _farthest("evidence", EVIDENCE, *evidence(exact, make_world(alone, tuple(replicates))[0]))
+        yield _farthest_identity("evidence", EVIDENCE, *log_evidence(exact, make_world(alone, tuple(replicates))[0]))
 
 
 def require_identities(experiment: Experiment) -> str:
@@ -182,7 +182,7 @@ def require_identities(experiment: Experiment) -> str:
     fkl.basics.errors.BrokenPromiseError
         If an identity does not hold; the message has both of its sides.
     """
-    claimed = list(identities(experiment, range(experiment.replicates)))
+    claimed = list(evaluate_identities(experiment, range(experiment.replicates)))
     for one in claimed:
         if not one.holds:
             sides = f"one side of the identity is {one.left:.10g}, the other {one.right:.10g}"
@@ -190,7 +190,7 @@ def require_identities(experiment: Experiment) -> str:
     return "" if claimed else "it claims no identity"
 
 
-def _farthest(name: str, statement: str, left: Array, right: Array) -> Identity:
+def _farthest_identity(name: str, statement: str, left: Array, right: Array) -> Identity:
     residual = np.abs(left - right)
     at = np.unravel_index(np.argmax(residual), residual.shape)
     return Identity(name, statement, float(left[at]), float(right[at]), ROUNDING * max(1.0, abs(float(right[at]))))

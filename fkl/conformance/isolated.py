@@ -24,7 +24,7 @@ from fkl.conformance.played import (
     Carrier,
     Played,
     Witness,
-    outcomes,
+    method_outcomes,
     play_together,
     require_equal,
     samples_of_rounds,
@@ -51,8 +51,8 @@ from fkl.network.topology import Awake, Neighbours
 from fkl.tasks import task_of
 from fkl.wire import Channel, Inbox
 from fkl.wire.channel import WITH_A_SERVER
-from fkl.wire.letters import Posted, posted, read
-from fkl.wire.packets import Packet, packed, unpacked
+from fkl.wire.letters import Posted, post_letter, read_letter
+from fkl.wire.packets import Packet, pack_message, unpack_messages
 from fkl.wire.payloads import Ragged, on_links, received_message
 
 
@@ -166,7 +166,7 @@ def require_absent_unchanged(experiment: Experiment) -> str:
         return "the method runs its rounds itself"
     common, samples = _dealt_to_clients(method, world)
     witness = Witness(world.channel)
-    for _ in outcomes(method, replace(world, channel=witness)):
+    for _ in method_outcomes(method, replace(world, channel=witness)):
         pass
     for k in missing:
         client = LoneClient(method, common, int(k), *samples[k])
@@ -174,7 +174,7 @@ def require_absent_unchanged(experiment: Experiment) -> str:
             here = bool(world.problem.present[t, k])
             before = field_contents(_own_state(client.state))
             for exchange, (_, message) in enumerate(heard):
-                client.play(t, exchange, packed(message, int(k), world.channel.width), world.together(t), here)
+                client.play(t, exchange, pack_message(message, int(k), world.channel.width), world.together(t), here)
             if not here and field_contents(_own_state(client.state)) != before:
                 raise BrokenPromiseError(f"the state of client {k} changes in round {t + 1}, which it misses")
     return ""
@@ -290,7 +290,9 @@ class LoneAgent(LoneParty):
         """Receive one message on each link, and return the result: theta (P,), or the arrays of a prediction."""
         came = [packet for packet in packets if packet is not None]
         if came:
-            message = unpacked([packet or came[0] for packet in packets])  # if none arrived, any message: it is ignored
+            message = unpack_messages(
+                [packet or came[0] for packet in packets]
+            )  # if none arrived, any message: it is ignored
             arrived = np.array([[packet is not None for packet in packets]])
             self._inbox = self._inbox.after(message, arrived, self._method.keep)
         samples = self._samples_of_round(t)
@@ -372,8 +374,8 @@ class LoneActor:
     def work(self, post: Posted | None) -> tuple[list[tuple[int, Posted]], int | None, Any]:
         """Take a letter and work until another is needed; return the letters, the awaited sender, and the result."""
         self._actor = self._actor or self._method.party(self._own, self._wire)
-        sent, awaited, result = work_until_letter(self._actor, self._wire, None if post is None else read(post))
-        return [(receiver, posted(letter)) for receiver, letter in sent], awaited, result
+        sent, awaited, result = work_until_letter(self._actor, self._wire, None if post is None else read_letter(post))
+        return [(receiver, post_letter(letter)) for receiver, letter in sent], awaited, result
 
 
 class ActorInSight(LoneActor):
@@ -414,7 +416,7 @@ class Mail:
             size = self.sent.setdefault(one.kind.kind, np.zeros((len(self._parties), 3), np.int64))
             size[party] += 1, one.scalars, len(one.body)
             if self._heard is not None:
-                self._heard.append(Heard(party, receiver, one.kind.kind, read(one).values, one.about))
+                self._heard.append(Heard(party, receiver, one.kind.kind, read_letter(one).values, one.about))
         return worked
 
 
@@ -462,7 +464,7 @@ def require_actors_agree(method: VerticalMethod, world: Callable[[], World], par
     channel = Watched(here.channel, problem.parties)
     # The simulation, until the final values f of the test rows.
     f, scored = np.zeros(0), Scored((), (), 0)
-    for scored in outcomes(method, replace(here, channel=channel, problem=problem)):
+    for scored in method_outcomes(method, replace(here, channel=channel, problem=problem)):
         f = scored.f[0]()  # computed now, because a later round may change it
     if method.pooled:
         if channel.booked:

@@ -36,7 +36,7 @@ class Compared(NamedTuple):
     times: float = 1.0
 
 
-def played(experiment: Experiment, rounds: int, problem: Any = None) -> tuple[World, Any, Any]:
+def play_rounds(experiment: Experiment, rounds: int, problem: Any = None) -> tuple[World, Any, Any]:
     """World, state and last outcome after this many rounds."""
     given = experiment if problem is None else replace(experiment, problem=problem)
     world, _ = make_world(given, (0,) if given.redraw else (0, 1))
@@ -65,7 +65,7 @@ def compared_on_stream(experiment: Experiment, numbers: np.random.Generator) -> 
     everywhere = experiment.problem.present.all()
     asked = drawn_rounds(T, min(T if everywhere else T // 2, MOST_COMPARED), numbers)  # absence is part of the others
     problem = all_present_in(experiment.problem, asked)
-    world, state, _ = played(experiment, 0, problem)
+    world, state, _ = play_rounds(experiment, 0, problem)
     for t in range(T):
         functions = functions_of(experiment, world, state, t) if t in asked else ()
         yield from (step := _Step(experiment, world, state, t, functions)).compared()
@@ -75,7 +75,7 @@ def compared_on_stream(experiment: Experiment, numbers: np.random.Generator) -> 
         name: np.concatenate([part, part[-1:]]) for name in ("x", "y", "present") for part in (getattr(problem, name),)
     }
     more["x"][T], more["present"][T] = other_values(problem.x[-1], numbers), True
-    longer, _, _ = played(experiment, 0, replace(problem, **more, **NO_ROWS))
+    longer, _, _ = play_rounds(experiment, 0, replace(problem, **more, **NO_ROWS))
     if hasattr(method, "lengthened"):
         state = method.lengthened(at_the_server(longer) if isinstance(method, Pooled) else longer, state)
     yield from _Step(experiment, longer, state, T, functions).compared()
@@ -116,7 +116,7 @@ def compared_on_batch(experiment: Experiment, numbers: np.random.Generator) -> I
     """Errors of the clients after the last round."""
     method: Any = experiment.algorithm
     T = experiment.problem.rounds
-    world, state, _ = played(experiment, 0, all_present_in(experiment.problem, [T - 1]))
+    world, state, _ = play_rounds(experiment, 0, all_present_in(experiment.problem, [T - 1]))
     judge: Any = experiment.task.judge(world, method)
     for t in range(T):
         world.channel.open_round(t, world.problem.present[t])
@@ -135,7 +135,7 @@ def compared_on_batch(experiment: Experiment, numbers: np.random.Generator) -> I
 def compared_on_features(experiment: Experiment, numbers: np.random.Generator) -> Iterator[Compared]:
     """Values f of the test rows."""
     T = experiment.problem.rounds
-    world, state, outcome = played(experiment, T)
+    world, state, outcome = play_rounds(experiment, T)
     functions = functions_of(experiment, world, state, T)
     for function, f, rows in zip(functions, outcome.f, outcome.rows, strict=True):
         yield Compared(f"f of round {T}", function.predict(world.problem.x[rows])[0], f())
@@ -143,7 +143,7 @@ def compared_on_features(experiment: Experiment, numbers: np.random.Generator) -
 
 def compared_per_replicate(experiment: Experiment, numbers: np.random.Generator) -> Iterator[Compared]:
     """Classes of all samples, and of points between samples."""
-    world, state, outcome = played(experiment, 1)
+    world, state, outcome = play_rounds(experiment, 1)
     functions = functions_of(experiment, world, state, 1)
     for r, (function, predict) in enumerate(zip(functions, outcome.predict, strict=True)):
         x = world.problem.batches[r].x
@@ -169,7 +169,7 @@ def functions_of(experiment: Experiment, world: World, state: Any, t: int) -> tu
     return functions
 
 
-def comparisons(experiment: Experiment, numbers: np.random.Generator) -> Iterator[Compared]:
+def compare_models(experiment: Experiment, numbers: np.random.Generator) -> Iterator[Compared]:
     """Compare the model of a method with the method, both without conditions; nothing for a custom kind of data."""
     method = getattr(experiment.algorithm, "innermost", experiment.algorithm)
     kinds = (COMPARISONS[kind] for kind in type(experiment.task).__mro__ if kind in COMPARISONS)
@@ -189,7 +189,7 @@ def require_model(experiment: Experiment, numbers: np.random.Generator) -> str:
     of_classes = getattr(experiment.problem, "classes", 1) > 1  # of a batch
     if not hasattr(method, "functions") or isinstance(experiment.task, ClassTask) or of_classes:
         return "it saves no model"
-    every = list(comparisons(experiment, numbers))
+    every = list(compare_models(experiment, numbers))
     for one in every:
         near = NEAR * one.times
         if not np.allclose(one.model, one.shown, rtol=near, atol=near, equal_nan=True):

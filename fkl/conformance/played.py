@@ -42,7 +42,7 @@ class Played:
     by_client: dict[Direction, NDArray[np.int64]]
 
 
-def outcomes(method: Any, world: World) -> Iterator[Any]:
+def method_outcomes(method: Any, world: World) -> Iterator[Any]:
     """Results of a method, round after round."""
     state = method.init(world)
     for t in range(world.problem.rounds):
@@ -61,7 +61,7 @@ def play_together(method: Any, world: World, shown: Callable[[Any], Shown]) -> P
     shown : callable
         Returns the arrays (K, ...) of an outcome, by name.
     """
-    seen = [shown(outcome) for outcome in outcomes(method, world)]
+    seen = [shown(outcome) for outcome in method_outcomes(method, world)]
     tallies, size = world.channel.ledger.tallies, UNITS.index("bytes")
     by_round = {direction: tally.by_round[:, 0, size] for direction, tally in tallies.items()}
     return Played(seen, by_round, {direction: tally.by_client[0, :, size] for direction, tally in tallies.items()})

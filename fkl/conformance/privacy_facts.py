@@ -13,7 +13,7 @@ import numpy as np
 
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conditions.wrapped import wrapper_of
-from fkl.conformance.played import Payloads, Witness, outcomes
+from fkl.conformance.played import Payloads, Witness, method_outcomes
 from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
 
@@ -38,10 +38,10 @@ def require_privacy_facts(experiment: Experiment, numbers: np.random.Generator) 
         return "it states no such fact"
     alone = replace(experiment, algorithm=method, network=Network())
     problem, other = experiment.problem, experiment.task.other_samples(numbers)
-    first = _witnessed(alone, problem)
+    first = _witness_run(alone, problem)
     if not method.choices_reveal_data:
-        again = _witnessed(alone, other, first)
-        for t, k, mine, theirs in _messages(first, again):
+        again = _witness_run(alone, other, first)
+        for t, k, mine, theirs in _paired_messages(first, again):
             if [(len(body), bits) for body, bits in mine] != [(len(body), bits) for body, bits in theirs]:
                 raise BrokenPromiseError(
                     f"the size or existence of party {k}'s message in round {t + 1} depends on its own samples: its "
@@ -52,9 +52,9 @@ def require_privacy_facts(experiment: Experiment, numbers: np.random.Generator) 
     if len(once) > 1 and not _depends_on_other_rounds(alone, other, first):
         return ""
     for t in range(problem.rounds) if once else ():
-        again = _witnessed(alone, _with_rounds_of(problem, other, [t]), first)
+        again = _witness_run(alone, _with_rounds_of(problem, other, [t]), first)
         found: dict[int, set[int]] = {}
-        for then, k, mine, theirs in _messages(first, again):
+        for then, k, mine, theirs in _paired_messages(first, again):
             if mine != theirs:
                 found.setdefault(k, set()).add(then)
         for k, rounds in found.items():
@@ -73,8 +73,8 @@ def _depends_on_other_rounds(experiment: Experiment, other: Any, first: Witness)
     problem, numbers = experiment.problem, np.arange(experiment.problem.rounds)
     for digit, value in product(range(int(numbers[-1]).bit_length()), (0, 1)):
         changed = (numbers >> digit) % 2 == value
-        again = _witnessed(experiment, _with_rounds_of(problem, other, changed), first)
-        if any(mine != theirs and not changed[t] for t, _, mine, theirs in _messages(first, again)):
+        again = _witness_run(experiment, _with_rounds_of(problem, other, changed), first)
+        if any(mine != theirs and not changed[t] for t, _, mine, theirs in _paired_messages(first, again)):
             return True
     return False
 
@@ -87,17 +87,17 @@ def _with_rounds_of(problem: Any, other: Any, rounds: Any) -> Any:
     return replace(problem, **changed)
 
 
-def _witnessed(experiment: Experiment, problem: Any, before: Witness | None = None) -> Witness:
+def _witness_run(experiment: Experiment, problem: Any, before: Witness | None = None) -> Witness:
     """Run all rounds of one replicate with these data; return the witness of its messages."""
     world, _ = make_world(replace(experiment, problem=problem), (0,))
     witness = Witness(world.channel, before)
     with np.errstate(all="ignore"):  # answers do not match the server's messages
-        for _ in outcomes(experiment.algorithm, replace(world, channel=witness)):
+        for _ in method_outcomes(experiment.algorithm, replace(world, channel=witness)):
             pass
     return witness
 
 
-def _messages(first: Witness, again: Witness) -> Iterator[tuple[int, int, Payloads, Payloads]]:
+def _paired_messages(first: Witness, again: Witness) -> Iterator[tuple[int, int, Payloads, Payloads]]:
     """Round, party, and its messages in the first and second run."""
     for (t, mine), (_, theirs) in zip(first.sent, again.sent, strict=True):
         for k in mine:

@@ -25,24 +25,24 @@ from scipy.sparse import csr_array
 
 from fkl.basics.errors import BadValue, BrokenPromiseError
 from fkl.conditions.wrapped import WrappedStar
-from fkl.config.compose import compose
-from fkl.config.loading import Run, load
+from fkl.config.compose import compose_config
+from fkl.config.loading import Run, load_run
 from fkl.conformance.identities import require_identities
 from fkl.conformance.isolated import require_absent_unchanged, require_parties_agree
 from fkl.conformance.models import require_model
 from fkl.conformance.party_process import Apart, PartyObject, PartyProcess
-from fkl.conformance.played import outcomes
+from fkl.conformance.played import method_outcomes
 from fkl.conformance.privacy_facts import require_privacy_facts
 from fkl.conformance.statements import require_true_statements, require_unknown_targets
 from fkl.contract.world import World
 from fkl.engines.apart import OneAgainstRest
 from fkl.engines.base import Experiment, make_world
 from fkl.engines.checkpoint import Checkpoint
-from fkl.engines.rounds import Chunk, simulate
+from fkl.engines.rounds import Chunk, simulate_run
 from fkl.kernels import threads
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import TIMING_COLUMNS, make_records
-from fkl.screen.messages import showing
+from fkl.screen.messages import show_messages
 from fkl.tasks import task_of
 from fkl.tasks.task import Probe
 from fkl.wire import Channel
@@ -60,31 +60,31 @@ INTERRUPTED = 0.7
 """Share of all replicates' rounds after which a run is interrupted, in its second chunk."""
 
 
-def small(algorithm: type) -> tuple[str, ...]:
+def quick_overrides(algorithm: type) -> tuple[str, ...]:
     """Overrides for a quick run of an algorithm of this class: few rounds on its own kind of data."""
     return task_of(algorithm).small(algorithm)
 
 
-def scenario(*overrides: str, folder: str | Path | None = None) -> Run:
-    """Compose the overrides of `small` for the chosen algorithm, followed by `overrides`.
+def quick_run(*overrides: str, folder: str | Path | None = None) -> Run:
+    """Compose the overrides of `quick_overrides` for the chosen algorithm, followed by `overrides`.
 
     Parameters
     ----------
     overrides : str
-        Overrides of `fkl run`. If they choose a data set, `small` does not set its size.
+        Overrides of `fkl run`. If they choose a data set, `quick_overrides` does not set its size.
     folder : path or None
         A configuration folder in addition to fkl's own, as for `fkl run --config-dir`.
     """
     folders = () if folder is None else (Path(folder).resolve(),)
-    return load(compose(*words_of_scenario(*overrides, folders=folders), folders=folders))
+    return load_run(compose_config(*words_of_scenario(*overrides, folders=folders), folders=folders))
 
 
 def words_of_scenario(*overrides: str, folders: tuple[Path, ...] = ()) -> tuple[str, ...]:
-    """All overrides that `scenario` composes."""
+    """All overrides that `quick_run` composes."""
     chosen = [override for override in overrides if override.startswith("algo=")]
     own_data = any(override.startswith("dataset=") for override in overrides)
-    algorithm = type(load(compose(*chosen, folders=folders)).algo)
-    upon = (override for override in small(algorithm) if not (own_data and override.startswith(DATA)))
+    algorithm = type(load_run(compose_config(*chosen, folders=folders)).algo)
+    upon = (override for override in quick_overrides(algorithm) if not (own_data and override.startswith(DATA)))
     return (*upon, f"replicates={REPLICATES}", *overrides)
 
 
@@ -104,7 +104,7 @@ class Trace:
     last: Any
 
 
-def play(
+def trace_rounds(
     experiment: Experiment,
     replicates: Sequence[int],
     watch: Callable[[World], object] = id,
@@ -114,7 +114,7 @@ def play(
     world, ledger = make_world(experiment, tuple(replicates))
     watch(world)
     shown: dict[int, list[dict[str, str]]] = {replicate: [] for replicate in replicates}
-    for t, outcome in enumerate(islice(outcomes(experiment.algorithm, world), rounds)):
+    for t, outcome in enumerate(islice(method_outcomes(experiment.algorithm, world), rounds)):
         told = experiment.task.shown(world, outcome)
         told |= {f"{name} traffic": list(tally.by_round[t]) for name, tally in ledger.tallies.items()}
         for r, of_replicate in enumerate(shown.values()):
@@ -228,14 +228,14 @@ class Conformance:
 
     @classmethod
     def from_overrides(cls, *overrides: str, folder: str | Path | None = None, seed: int = 0) -> "Conformance":
-        """Promises of a configuration's algorithm in a small scenario; see `scenario`."""
-        run = scenario(*overrides, folder=folder)
-        given = prepare(run)
+        """Promises of a configuration's algorithm in a small scenario; see `quick_run`."""
+        run = quick_run(*overrides, folder=folder)
+        given = prepare_run(run)
         # Make some clients absent in some rounds, if none is and the method allows it.
         if given.problem.present.all() and "links" not in run.conditions and "participation" not in run.conditions:
-            with suppress(BadValue), showing(results=False):
-                thinned = scenario(*overrides, *ABSENCE, folder=folder)
-                of_some = prepare(thinned)
+            with suppress(BadValue), show_messages(results=False):
+                thinned = quick_run(*overrides, *ABSENCE, folder=folder)
+                of_some = prepare_run(thinned)
                 of_some.algorithm.init(make_world(of_some, (0,))[0])  # may also refuse absence
                 run, given = thinned, of_some
         if given.redraw is not None:  # replicates must run together: all get the first one's draws
@@ -258,16 +258,16 @@ class Conformance:
     @cached_property
     def together(self) -> Trace:
         """Results of all replicates, run together."""
-        return play(self.experiment, self.everyone)
+        return trace_rounds(self.experiment, self.everyone)
 
     @cached_property
     def tables(self) -> dict[str, str]:
         """Tables of a run, as text."""
-        return self._tables_as_text(simulate(self.experiment, chunk=CHUNK))
+        return self._tables_as_text(simulate_run(self.experiment, chunk=CHUNK))
 
     def seeded_runs_repeat(self) -> None:
         """The same seed gives the same bytes, in every round."""
-        require_same(self.together, play(self.experiment, self.everyone), "the same seed, in a second run")
+        require_same(self.together, trace_rounds(self.experiment, self.everyone), "the same seed, in a second run")
 
     def inputs_stay_as_they_are(self) -> None:
         """No algorithm writes into the data, the kernels, the drawn features or the graph."""
@@ -279,7 +279,7 @@ class Conformance:
                 if id(array) not in known:
                     known[id(array)] = name, array, digest_of_array(array)
 
-        play(self.experiment, self.everyone, note_new_arrays)
+        trace_rounds(self.experiment, self.everyone, note_new_arrays)
         changed = [name for name, array, before in known.values() if digest_of_array(array) != before]
         if changed:
             raise BrokenPromiseError(f"written to: {', '.join(changed)}")
@@ -288,14 +288,14 @@ class Conformance:
         """A replicate gives the same bytes alone, together with others, and in another order."""
         *_, other, last = self.everyone
         for some in ((other,), (last, 0, other)):
-            require_same(self.together, play(self.experiment, some), f"only replicates {some}, in this order")
+            require_same(self.together, trace_rounds(self.experiment, some), f"only replicates {some}, in this order")
 
     def threads_and_chunks_do_not_matter(self) -> None:
         """Tables are the same with one thread and one replicate at a time as with several."""
-        self._require_tables(simulate(self.experiment, 1, 1), "one thread, one replicate at a time")
+        self._require_tables(simulate_run(self.experiment, 1, 1), "one thread, one replicate at a time")
         worth, threads.ELEMENTS_A_THREAD = threads.ELEMENTS_A_THREAD, 1  # divide even the smallest product
         try:
-            self._require_tables(simulate(self.experiment, 2), "two threads that share every product")
+            self._require_tables(simulate_run(self.experiment, 2), "two threads that share every product")
         finally:
             threads.ELEMENTS_A_THREAD = worth
 
@@ -315,12 +315,12 @@ class Conformance:
             checkpoint = Checkpoint(file, 0.0, "")
             ended: dict[int, Chunk] = {}
             with suppress(_InterruptedError):
-                for chunk in simulate(self.experiment, None, CHUNK, advance, checkpoint):
+                for chunk in simulate_run(self.experiment, None, CHUNK, advance, checkpoint):
                     ended[chunk.first] = chunk
             if checkpoint.place() is None:
                 raise BrokenPromiseError("the state cannot be saved: keep arrays and numbers in it, no functions")
             on = Checkpoint(file, None, "")
-            ended |= {chunk.first: chunk for chunk in simulate(self.experiment, None, CHUNK, checkpoint=on)}
+            ended |= {chunk.first: chunk for chunk in simulate_run(self.experiment, None, CHUNK, checkpoint=on)}
         self._require_tables(ended.values(), "saved, loaded and continued")
 
     def labels_are_not_known_before_they_are_shown(self) -> None:
@@ -329,10 +329,10 @@ class Conformance:
         for probe in self.experiment.task.probes(self.together.last, self.numbers):
             some, end = probe.replicates, None if probe.rounds is None else probe.rounds + 1
             if some is not None and some not in alone:
-                alone[some] = play(self.experiment, some)
+                alone[some] = trace_rounds(self.experiment, some)
             before = self.together if some is None else alone[some]
             changed = replace(self.experiment, problem=probe.problem)
-            after = play(changed, self.everyone if some is None else some, rounds=end)
+            after = trace_rounds(changed, self.everyone if some is None else some, rounds=end)
             require_same(before, after, probe.why, probe)
         require_unknown_targets(self.experiment, self.numbers)
 
@@ -350,7 +350,7 @@ class Conformance:
         experiment = self.experiment if problem is None else replace(self.experiment, problem=problem)
         world, _ = make_world(experiment, (0,))
         recorder = FormRecorder(world.channel)
-        for _ in outcomes(experiment.algorithm, replace(world, channel=recorder)):
+        for _ in method_outcomes(experiment.algorithm, replace(world, channel=recorder)):
             pass
         return recorder.forms
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import BrokenPromiseError
-from fkl.conformance.models import played
-from fkl.conformance.played import outcomes
+from fkl.conformance.models import play_rounds
+from fkl.conformance.played import method_outcomes
 from fkl.contract.world import World
 from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
@@ -53,7 +53,7 @@ def require_true_statements(experiment: Experiment, numbers: np.random.Generator
     kernels = plain.dictionary
     bounded = plain.algorithm.lam > 0 and kernels.family != "polynomial" and kernels.map == "pairs"
     stated = False
-    for t, outcome in enumerate(outcomes(plain.algorithm, world)):
+    for t, outcome in enumerate(method_outcomes(plain.algorithm, world)):
         here, y_hat, norm = world.problem.present[t], outcome.y_hat, outcome.squared_norm()
         of_kernels = bounded and outcome.loss is not None
         smallest = y_hat**2 * (1 - SLACK) - SLACK if of_kernels else np.full(y_hat.shape, -SLACK)
@@ -71,13 +71,13 @@ def require_true_statements(experiment: Experiment, numbers: np.random.Generator
 
 def _require_density(experiment: Experiment, t: int) -> None:
     """Show each client many targets in round t, and integrate the density that its method states for them."""
-    world, state, _ = played(experiment, t)
-    first = _stepped(experiment, world, state, t, world.problem.y[t])
+    world, state, _ = play_rounds(experiment, t)
+    first = _step_with_targets(experiment, world, state, t, world.problem.y[t])
     deviation = np.sqrt(first.variance)
     grid = np.linspace(-SPREAD, SPREAD, POINTS)
     here = np.flatnonzero(world.problem.present[t])
     y = first.y_hat[0] + grid[:, None] * deviation[0]  # (points, K), for the first replicate
-    log_density = np.stack([_stepped(experiment, world, state, t, each).log_density[0] for each in y])
+    log_density = np.stack([_step_with_targets(experiment, world, state, t, each).log_density[0] for each in y])
     mass = np.exp(log_density) * deviation[0] * (grid[1] - grid[0])
     moments = np.stack([(mass * grid[:, None] ** power).sum(axis=0) for power in range(3)])
     for k in here:
@@ -90,7 +90,7 @@ def _require_density(experiment: Experiment, t: int) -> None:
             )
 
 
-def _stepped(experiment: Experiment, world: World, state: Any, t: int, y: NDArray[np.float64]) -> Any:
+def _step_with_targets(experiment: Experiment, world: World, state: Any, t: int, y: NDArray[np.float64]) -> Any:
     """Outcome of round t with other targets y (K,)."""
     targets = world.problem.y.copy()
     targets[t] = y
@@ -123,7 +123,7 @@ def require_unknown_targets(experiment: Experiment, numbers: np.random.Generator
     for _ in range(HIDDEN_DRAWS):
         drawn = numbers.uniform(-largest, largest, problem.y.shape)
         given = np.sign(drawn) if of_two else drawn
-        mean = (_predictions(plain, given) + _predictions(plain, -given)) / 2
+        mean = (_predict_with_targets(plain, given) + _predict_with_targets(plain, -given)) / 2
         known = (abs(mean) > SLACK**1.5 * largest) & (problem.present if on_stream else True)
         if known.sum() < FEWEST:
             return
@@ -136,16 +136,16 @@ def require_unknown_targets(experiment: Experiment, numbers: np.random.Generator
     raise BrokenPromiseError(f"{said}: a party has the data from elsewhere")
 
 
-def _predictions(experiment: Experiment, y: NDArray[np.float64]) -> NDArray[np.float64]:
+def _predict_with_targets(experiment: Experiment, y: NDArray[np.float64]) -> NDArray[np.float64]:
     """Predictions of the first replicate with targets y; off streams, those of the saved model for all samples."""
     problem = replace(experiment.problem, y=y)
     if y.ndim == 1:
-        world, state, _ = played(experiment, problem.rounds, problem)
+        world, state, _ = play_rounds(experiment, problem.rounds, problem)
         function: Any = experiment.algorithm.functions(world, state, problem.rounds)[0]  # type: ignore[attr-defined]
         f = function.predict(problem.x)
         return f[problem.client if len(f) > 1 else 0, np.arange(len(y))]
     world = make_world(replace(experiment, problem=problem), (0,))[0]
-    return np.stack([outcome.y_hat[0].copy() for outcome in outcomes(experiment.algorithm, world)])
+    return np.stack([outcome.y_hat[0].copy() for outcome in method_outcomes(experiment.algorithm, world)])
 
 
 def _without_conditions(experiment: Experiment) -> Experiment:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.arrays import Array, namespace, traced
+from fkl.basics.arrays import Array, array_namespace, is_traced
 from fkl.basics.keys import Keys
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import BatchSamples, Common, Outcome, OwnSamples, World
@@ -172,9 +172,9 @@ def _where_present(here: NDArray[np.bool_], new: Any, old: Any) -> Any:
             part.name: _where_present(here, getattr(new, part.name), getattr(old, part.name)) for part in fields(new)
         }
         return replace(new, **parts)  # type: ignore[type-var]
-    if not isinstance(new, np.ndarray) and not traced(new):
+    if not isinstance(new, np.ndarray) and not is_traced(new):
         return new
-    return namespace(new).where(here.reshape(-1, *[1] * (new.ndim - 2)), new, old)
+    return array_namespace(new).where(here.reshape(-1, *[1] * (new.ndim - 2)), new, old)
 
 
 def _topology_of(world: World) -> Topology:

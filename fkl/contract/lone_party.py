@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fkl.basics.arrays import Array
 from fkl.contract.star import Federated, Samples, Turn
 from fkl.contract.world import Common
-from fkl.wire.packets import Packet, packed, unpacked
+from fkl.wire.packets import Packet, pack_message, unpack_messages
 
 Shown = dict[str, NDArray[Any]]
 """Arrays of the outcome in one replicate, (K, ...), by name."""
@@ -65,7 +65,7 @@ class LoneParty:
             raise ValueError("it changes its arguments; copy them first")
 
     def _packet_of(self, message: Any, place: int = 0) -> Packet | None:
-        return packed(message, place, self._width)
+        return pack_message(message, place, self._width)
 
     def _samples_of_round(self, t: int) -> Any:
         """The party's samples of a round: one of a stream, all of a batch."""
@@ -98,7 +98,7 @@ class LoneClient(LoneParty):
         self, t: int, exchange: int, down: Packet | None, together: int = 0, present: bool = True
     ) -> tuple[Packet | None, Shown | None]:
         """Take part in an exchange with `together` clients; return the message to the server, and the outcome."""
-        message, samples = None if down is None else unpacked([down]), self._samples_of_round(t)
+        message, samples = None if down is None else unpack_messages([down]), self._samples_of_round(t)
         if not present:
             samples = replace(samples, present=np.zeros(1, np.bool_))
         with self._unchanged(message, samples):
@@ -126,7 +126,7 @@ class LoneServer(LoneParty):
 
     def take(self, t: int, exchange: int, up: list[Packet], share: Array, senders: NDArray[np.int64]) -> None:
         """Learn from the messages of the clients that are present."""
-        message = unpacked(up) if up else None
+        message = unpack_messages(up) if up else None
         with self._unchanged(state := self.state, message, share):
             turn = self._turn_of_party(t, exchange, senders, len(share))
             self.state = self._method.server(self._common, state, message, share, turn)

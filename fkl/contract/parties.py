@@ -22,7 +22,7 @@ from fkl.basics.random_streams import Role, Streams
 from fkl.contract.world import Common, World
 from fkl.data.vertical import Split, Vertical
 from fkl.kernels.functions import Function
-from fkl.wire.letters import Count, Letter, uncounted
+from fkl.wire.letters import Count, Letter, uncounted_letter
 
 Integers = NDArray[np.integer]
 Groups = tuple[Integers, ...]
@@ -336,7 +336,7 @@ class Learning(VerticalMethod):
         groups: Groups = (),
         active: tuple[int, ...] = (),
         rng: np.random.Generator | None = None,
-        count: Count = uncounted,
+        count: Count = uncounted_letter,
     ) -> Iterator[Any]:
         """The model after each round, without a loop around it.
 

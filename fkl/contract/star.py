@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.arrays import Array, cond
+from fkl.basics.arrays import Array, choose_branch
 from fkl.basics.errors import FklError
 from fkl.basics.keys import Keys
 from fkl.basics.random_streams import Role, Streams
@@ -229,7 +229,7 @@ class Federated(Keys):
             else:
                 learn = partial(self.server, common, server, up, heard, alone)
                 # `anyone` cannot be in an `if`, because an engine may trace the round
-                server = cond(anyone, learn, partial(lambda state: state, server))
+                server = choose_branch(anyone, learn, partial(lambda state: state, server))
             shown = outcome if shown is None else shown
         assert shown is not None, f"{type(self).__name__}: no exchange of a round returns a prediction"
         return Star(server, client), shown

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array
-from fkl.basics.memory import chosen, empty
+from fkl.basics.memory import empty_array, take_values
 from fkl.data.problem import Problem
 
 CLIENTS_AT_A_TIME = 4096
@@ -35,7 +35,7 @@ BLOWN_UP = 1e6
 """A finite error counts as diverged if it is more than this many times the worst baseline's error."""
 
 
-def baselines(problem: Problem) -> dict[str, Array]:
+def baseline_errors(problem: Problem) -> dict[str, Array]:
     """Errors (T, K) of predictors that see a target only after predicting it, by the columns of their means.
 
     Each client has its own predictors, which predict 0 before its first target, as methods do, or no class. The class
@@ -46,7 +46,7 @@ def baselines(problem: Problem) -> dict[str, Array]:
     names = {"error": ("majority", "last_class"), "pinball": ("running_quantile", "last_value")}
     so_far, last_one = names.get(main, ("running_mean", "last_value"))
     no_class = float(loss.several)  # 0 is no class of two, and C none of C, see `PointwiseLoss.shown`
-    errors = {f"{main}_{so_far}": empty(problem.y.shape), f"{main}_{last_one}": empty(problem.y.shape)}
+    errors = {f"{main}_{so_far}": empty_array(problem.y.shape), f"{main}_{last_one}": empty_array(problem.y.shape)}
     # Some clients at a time, to limit copies as large as y.
     for start in range(0, problem.clients, CLIENTS_AT_A_TIME):
         columns = slice(start, start + CLIENTS_AT_A_TIME)
@@ -58,7 +58,7 @@ def baselines(problem: Problem) -> dict[str, Array]:
         np.maximum.accumulate(rounds[:-1], axis=0, out=last[1:])  # the client's last round, 0 before the first
         last_value = np.where(last > 0, np.take_along_axis(y, np.maximum(last - 1, 0), axis=0), no_class)
         if loss.classes:
-            guess = _majority(y, present, loss.class_values if loss.several else np.array([-1.0, 1.0]))
+            guess = _majority_class(y, present, loss.class_values if loss.several else np.array([-1.0, 1.0]))
             guess = np.where(before > 0, guess, no_class)
         elif main == "pinball":
             guess = _running_quantile(y, present, loss.at)
@@ -69,7 +69,7 @@ def baselines(problem: Problem) -> dict[str, Array]:
     return errors
 
 
-def _majority(y: Array, present: NDArray[np.bool_], classes: Array) -> Array:
+def _majority_class(y: Array, present: NDArray[np.bool_], classes: Array) -> Array:
     """The class that most of each client's samples before each round have, (T, K); of several, the last one seen."""
     rounds, counts = np.arange(1, len(y) + 1)[:, None] / (len(y) + 1), []
     for one in classes:
@@ -82,7 +82,7 @@ def _majority(y: Array, present: NDArray[np.bool_], classes: Array) -> Array:
 
 def best_constant(problem: Problem) -> dict[str, Array]:
     """Error of the best constant for the targets of all clients together, known in hindsight, by its column."""
-    loss, main, y = problem.loss, problem.loss.columns[0], chosen(problem.y, problem.present)
+    loss, main, y = problem.loss, problem.loss.columns[0], take_values(problem.y, problem.present)
     if loss.classes:
         named = np.unique(y, return_counts=True)
         constant = named[0][named[1].argmax()]
@@ -104,7 +104,7 @@ def _running_quantile(y: Array, present: NDArray[np.bool_], level: float) -> Arr
     return quantiles
 
 
-def explained(mse: Array, variance: Array | float) -> Array:
+def explained_variance(mse: Array, variance: Array | float) -> Array:
     """R2, 1 - mse / variance of the targets: 0 for the best constant; NaN if the targets do not differ."""
     spread = np.where(np.asarray(variance) > 0, variance, np.nan)
     share: Array = 1 - mse / spread
@@ -124,7 +124,7 @@ def constant_error(training: Array, tested: Array, classes: bool) -> float:
     return float((tested != values[counts.argmax()]).mean())
 
 
-def constants(learned: Iterable[Array], tested: Iterable[Array], classes: bool) -> dict[str, Array]:
+def best_constant_errors(learned: Iterable[Array], tested: Iterable[Array], classes: bool) -> dict[str, Array]:
     """The column with the best constant's error in each replicate, from training and test targets."""
     errors = [constant_error(*both, classes) for both in zip(learned, tested, strict=True)]
     return {"test_error_majority" if classes else "test_mse_training_mean": np.array(errors)}
@@ -132,10 +132,10 @@ def constants(learned: Iterable[Array], tested: Iterable[Array], classes: bool) 
 
 def in_units(mse: Array, variance: Array | float, unit: float) -> dict[str, Array]:
     """Columns of an error in other measures: R2, and its square root in the target's own units."""
-    return {"r2": explained(mse, variance), "rmse_in_units": np.sqrt(mse) * unit}
+    return {"r2": explained_variance(mse, variance), "rmse_in_units": np.sqrt(mse) * unit}
 
 
-def means(summary: Mapping[str, Array]) -> dict[str, float]:
+def summary_means(summary: Mapping[str, Array]) -> dict[str, float]:
     """Mean over replicates of each column of a summary, without missing values; NaN if all are missing."""
     known = {name: values[values == values] for name, values in summary.items()}
     return {name: float(values.mean()) if values.size else float("nan") for name, values in known.items()}
@@ -153,7 +153,7 @@ def blown_up(summary: Mapping[str, Array]) -> NDArray[np.bool_]:
 
 def not_beaten(summary: Mapping[str, Array]) -> str | None:
     """A sentence on the baselines that a run's mean error does not beat; None if it beats all."""
-    mean = means(summary)
+    mean = summary_means(summary)
     for error in filter(mean.__contains__, CONSTANTS):
         told = {name: words for name, words in CONSTANTS[error].items() if name in mean}
         above = [f"the {mean[name]:.3g} of {words}" for name, words in told.items() if mean[error] >= mean[name]]

@@ -11,8 +11,8 @@ from unicodedata import normalize
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, shortened
-from fkl.data.encoder import BOOLEANS, Reading, codes, word_of
+from fkl.basics.errors import FklError, cut_text
+from fkl.data.encoder import BOOLEANS, Reading, codes_of_words, word_of
 from fkl.data.notation import first_in_other_notation, number_inside
 
 NAMES_SHOWN = 40
@@ -199,8 +199,8 @@ class Column:
         return self.coded.among(rows & ~self.holes)
 
     def codes(self, rows: NDArray[np.int64], words: Sequence[str]) -> NDArray[np.float64]:
-        """Indices of the cells of some rows in a list of words, see `fkl.data.encoder.codes`."""
-        return codes(self.coded.different, words)[self.coded.code[rows]]
+        """Indices of the cells of some rows in a list of words, see `fkl.data.encoder.codes_of_words`."""
+        return codes_of_words(self.coded.different, words)[self.coded.code[rows]]
 
     @property
     def has_leading_zeros(self) -> bool:
@@ -344,7 +344,7 @@ class Columns:
             for one, two in ((first, other), (other, first)):
                 lacking = [name for name in one.by_name if name not in two.by_name]
                 if lacking:
-                    raise FklError(f"{two.path}: has no column {short(lacking[0])}, which {one.path} has")
+                    raise FklError(f"{two.path}: has no column {cut_cell(lacking[0])}, which {one.path} has")
         columns = {
             name: column.followed_by([other.by_name[name] for other in rest]) for name, column in first.by_name.items()
         }
@@ -406,12 +406,12 @@ def _is_half_a_cell(cell: str) -> bool:
     )
 
 
-def short(cell: str) -> str:
+def cut_cell(cell: str) -> str:
     """A cell as a message shows it, cut because the wrong delimiter can turn a whole line into one cell."""
-    return shortened(cell, LETTERS_SHOWN)
+    return cut_text(cell, LETTERS_SHOWN)
 
 
-def listed(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     """Names as a message lists them: the first ones, and the number of the others."""
     more = len(names) - NAMES_SHOWN
-    return ", ".join(map(short, names[:NAMES_SHOWN])) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(cut_cell, names[:NAMES_SHOWN])) + (f" and {more} more" if more > 0 else "")

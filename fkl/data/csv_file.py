@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, plural, require
+from fkl.basics.errors import FklError, count_of, require
 from fkl.basics.memory import require_memory, shown_bytes
 from fkl.data import libsvm, own_file
 from fkl.data.columns import (
@@ -23,9 +23,9 @@ from fkl.data.columns import (
     Columns,
     Place,
     WholeNumbers,
+    cut_cell,
     distinct_names,
     only_name_rows,
-    short,
 )
 from fkl.data.encoder import DECIMALS, DELIMITERS, EXACT, Reading
 from fkl.data.reading import exact_floats
@@ -49,7 +49,7 @@ PER_ROW = 150
 """Bytes of memory that a row takes in addition to its cells."""
 
 
-def read(path: str, raw: bytes, reading: Reading) -> Columns:
+def read_csv_file(path: str, raw: bytes, reading: Reading) -> Columns:
     """Columns of a text file, which may be compressed.
 
     Parameters
@@ -64,7 +64,7 @@ def read(path: str, raw: bytes, reading: Reading) -> Columns:
     FklError
         The message names the file, and the line if there is one.
     """
-    words = own_file.text(path, own_file.unpacked(path, raw), reading.encoding, reading.as_typed)
+    words = own_file.decode_text(path, own_file.decompress_text(path, raw), reading.encoding, reading.as_typed)
     if "\r" in words:
         words = words.replace("\r\n", "\n").replace("\r", "\n")
     if reading.skip:
@@ -100,11 +100,11 @@ def without_lines(words: str, skip: int, path: str) -> str:
 
 def _read_libsvm(path: str, raw: bytes, words: str) -> Columns:
     """The label, and a column for each index, which is its name; `raw` is the file, maybe compressed."""
-    x, y = libsvm.read(words.encode(), path)
+    x, y = libsvm.read_libsvm(words.encode(), path)
     first = 0 if (x.indices == 0).any() else 1
     needed = np.dtype(np.float64).itemsize * len(y) * x.shape[1]
     what = f"{path}, {len(y):,} samples of {x.shape[1]:,} features, with their zeros"
-    if needed > own_file.room(len(raw)):
+    if needed > own_file.memory_room(len(raw)):
         raise FklError(
             f"{what}, would take {shown_bytes(needed)} of memory; a YAML with format: libsvm_sparse can read it"
         )
@@ -170,7 +170,7 @@ def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading)
         cause = (
             named and _skip_hint(words, line, reading)
         ) or f"; {_cause_of_one_more(head[1][1], first, sign, words)}"
-        cells = f"{plural(width, 'cell')} where line {line} has {len(first)} (between cells: {_word_for(sign)})"
+        cells = f"{count_of(width, 'cell')} where line {line} has {len(first)} (between cells: {_word_for(sign)})"
         raise FklError(f"{path}, line {head[1][0]}: {cells}{cause}")
     names = ["", *first] if one_short else first[: len(columns)]
     by_name = dict(zip(distinct_names(names if header else [""] * width), columns, strict=True))
@@ -191,7 +191,7 @@ def _cause_of_one_more(cells: Sequence[str], names: Sequence[str], sign: str, wo
     if sign == "," and halves:
         means = "if commas are decimal or group digits, quote such cells, or separate cells by semicolons"
         return f"{means}; else name all {len(cells)} columns"
-    return f"name all {len(cells)} columns; {', '.join(map(short, names[:NAMES_SHOWN]))} are {len(names)}"
+    return f"name all {len(cells)} columns; {', '.join(map(cut_cell, names[:NAMES_SHOWN]))} are {len(names)}"
 
 
 @dataclass(frozen=True)
@@ -300,7 +300,7 @@ def _cells_by_record(
     for line, row in records:
         if len(row) != width:
             other = f"{where} has {width} (between cells: {_word_for(sign)})"
-            raise FklError(f"{path}, line {line}: {plural(len(row), 'cell')} where {other}{hint()}")
+            raise FklError(f"{path}, line {line}: {count_of(len(row), 'cell')} where {other}{hint()}")
         lines.append(line)
         rows.append(CELL_END.join(row))
     body = ROW_END.join([*rows, ""]).encode()
@@ -357,7 +357,7 @@ def _refuse_data(where: str, names: Sequence[str], reading: Reading) -> None:
     whole, fractions = all(number % 1 == 0 for number in found), len(found) > max(2, len(names) / 2)
     in_order = ((whole or fractions) and (steps > 0).all()) or (whole and (steps < 0).all())
     if not in_order or "?" in names:
-        shown = ", ".join(map(short, names[:NAMES_SHOWN])) + ", ..." * (len(names) > NAMES_SHOWN)
+        shown = ", ".join(map(cut_cell, names[:NAMES_SHOWN])) + ", ..." * (len(names) > NAMES_SHOWN)
         keys = f"{reading.as_typed(header='false')}, or {reading.as_typed(header='true')} if these are names"
         raise FklError(f"{where} looks like data ({shown}): {keys}")
 
@@ -366,7 +366,7 @@ def require_rows(path: str, count: int, which: str = "", least: int = LEAST_ROWS
     """Raise an error if a table has too few rows."""
     if count < least:
         raise FklError(
-            f"{path}: {plural(count, 'row')}{which} where at least {least} {'is' if least == 1 else 'are'} needed"
+            f"{path}: {count_of(count, 'row')}{which} where at least {least} {'is' if least == 1 else 'are'} needed"
         )
 
 
@@ -380,7 +380,7 @@ def _read_records(words: str, delimiter: str, line: int = 1) -> Iterator[tuple[i
     """
     # Spaces at a line's end would be one more cell if spaces delimit, and have no meaning otherwise.
     # Between cells, tabs count like spaces, as R reads them.
-    tidy = (line.rstrip(" \n") + "\n" for line in _lines(words))
+    tidy = (line.rstrip(" \n") + "\n" for line in _iterate_lines(words))
     if delimiter == " ":
         tidy = (line.replace("\t", " ").rstrip(" \n") + "\n" for line in tidy)
     reader = csv.reader(tidy, delimiter=delimiter, skipinitialspace=True, strict=True)
@@ -394,7 +394,7 @@ def _read_records(words: str, delimiter: str, line: int = 1) -> Iterator[tuple[i
         raise csv.Error(f"line {line}: {error}") from None
 
 
-def _lines(words: str) -> Iterator[str]:
+def _iterate_lines(words: str) -> Iterator[str]:
     """Lines one by one, because often only the first are needed."""
     begin = 0
     while begin < len(words):

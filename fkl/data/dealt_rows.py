@@ -32,7 +32,7 @@ class _Dealt(NamedTuple):
     one_in: Fraction = Fraction(1)
 
 
-def _dealt(rows: str) -> _Dealt | None:
+def _parse_part_name(rows: str) -> _Dealt | None:
     """The fields of a part's name; None for a name without a number."""
     if (found := DEALT.fullmatch(rows)) is None:
         return None
@@ -42,7 +42,7 @@ def _dealt(rows: str) -> _Dealt | None:
 
 def require_part(rows: str) -> None:
     """Refuse an unknown part of the rows, with a `BadValue`."""
-    dealt = _dealt(rows)
+    dealt = _parse_part_name(rows)
     fits = dealt is not None and ("_of_" not in rows or dealt.number < dealt.portions) and dealt.one_in >= 1
     known = rows in FIXED or fits
     require(known, "rows", rows, ALLOWED)
@@ -80,13 +80,13 @@ def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
         return np.ones(len(group), np.bool_)
     if rows in ("even", "odd"):
         return np.arange(len(group)) // BLOCK % 2 == ("even", "odd").index(rows)
-    side, number, portions, one_in = _dealt(rows) or _Dealt(rows)
+    side, number, portions, one_in = _parse_part_name(rows) or _Dealt(rows)
     of_portions = np.random.default_rng([BLOCK, portions])
     anew = np.random.default_rng([BLOCK, portions, number])
     chosen = np.zeros(len(group), np.bool_)
     for one in np.unique(group):
         mine = np.flatnonzero(group == one)
-        blocks = np.arange(_blocks(len(mine), portions))
+        blocks = np.arange(_count_blocks(len(mine), portions))
         block = np.arange(len(mine)) * len(blocks) // len(mine)
         if side in ("early", "late"):
             middle = len(blocks) // 2
@@ -100,7 +100,7 @@ def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
 
 def parts_of_all(rows: object) -> Fraction:
     """Ratio of all rows to those of a part: 1 for all, 2 for a half, 2 G for half of a portion."""
-    side, _, portions, one_in = _dealt(str(rows)) or _Dealt(str(rows))
+    side, _, portions, one_in = _parse_part_name(str(rows)) or _Dealt(str(rows))
     return portions * one_in * (1 if side == "all" else 2)
 
 
@@ -116,11 +116,11 @@ def one_in(rows: str, group: NDArray[np.int64], needed: int | NDArray[np.int64])
     needed : int or (groups,) int64
         Number of rows that a run reads, in total or from each group.
     """
-    dealt = _dealt(rows) or _Dealt(rows)
+    dealt = _parse_part_name(rows) or _Dealt(rows)
     blocks, size = np.zeros((2, group.max() + 1), np.int64)  # of each group's part: blocks, and their least size
     for one in np.unique(group):
         count = int(np.sum(group == one))
-        whole = _blocks(count, dealt.portions)
+        whole = _count_blocks(count, dealt.portions)
         blocks[one], size[one] = whole // dealt.portions // 2, count // whole
     if isinstance(needed, int):  # a share of it from each group
         needed = np.ceil(needed * blocks * size / max(blocks @ size, 1)).astype(np.int64)
@@ -132,6 +132,6 @@ def one_in(rows: str, group: NDArray[np.int64], needed: int | NDArray[np.int64])
     return f"{rows}_one_in_{told}" if down > 1 else rows
 
 
-def _blocks(rows: int, portions: int) -> int:
+def _count_blocks(rows: int, portions: int) -> int:
     """Number of blocks of a group: the same in each half of each portion, with 50 rows or more each if possible."""
     return max(rows // BLOCK // (2 * portions) * 2 * portions, LEAST_BLOCKS * portions)

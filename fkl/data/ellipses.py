@@ -81,7 +81,7 @@ class Ellipses(Keys):
         noise = rng.standard_normal(clean.shape) * np.sqrt(self.noise_variance)
         return Table(
             x=clean + noise,
-            y=labels(clean),
+            y=ellipse_labels(clean),
             site=site,
             feature_names=("x1", "x2"),
             site_names=tuple(f"subspace{number}" for number in range(1, self.per_side**2 + 1)),
@@ -98,7 +98,7 @@ class Ellipses(Keys):
         return np.stack([np.maximum(corner - stretch, low), np.minimum(corner + cell + stretch, high)])
 
 
-def labels(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def ellipse_labels(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """1 for points (n, 2) in one of the ellipses, -1 for others, (n,)."""
     squared = (x[:, None] - CENTRES) ** 2 @ A
     return np.where((squared <= RADII).any(axis=1), 1.0, -1.0)

@@ -15,7 +15,7 @@ from unicodedata import normalize
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import BadValue, FklError, in_one_line, plural, require, shortened
+from fkl.basics.errors import BadValue, FklError, count_of, cut_text, in_one_line, require
 from fkl.data.notation import MINUS, number_inside, plain_number
 
 if TYPE_CHECKING:
@@ -115,13 +115,13 @@ class Reading:
     @cached_property
     def numbers_missing(self) -> frozenset[float]:
         """Numbers that mark missing cells, in any notation."""
-        found = (_float(word) for word in self.hole or ())
+        found = (_finite_float(word) for word in self.hole or ())
         return frozenset(number for number in found if number is not None and number == number)
 
     @property
     def words_missing(self) -> list[str]:
         """Common spellings of words that mark missing cells, and the empty one."""
-        words = [word for word in self._words if _float(word) is None or word == "nan"]
+        words = [word for word in self._words if _finite_float(word) is None or word == "nan"]
         found = [
             spelt for word in words for spelt in (word, word.upper(), word.title(), "NaN" if word == "nan" else word)
         ]
@@ -134,7 +134,7 @@ class Reading:
             cell = re.sub(THOUSANDS[self.thousands], "", cell)
         if self.decimal == "comma":
             cell = cell.replace(".", "_").replace(",", ".")  # numbers have no points here
-        return _float(cell)
+        return _finite_float(cell)
 
     def hint(self, cell: str) -> str:
         """Advice on a cell that is no number: keys with which it would be one, or how to write it; empty for a word."""
@@ -171,11 +171,11 @@ READING_KEYS = tuple(one.name for one in fields(Reading) if one.name != "of_file
 
 def in_brackets(name: str) -> str:
     """A name or cell as a word in a list on a command line."""
-    tidy = shortened(name, NAME_SHOWN)
+    tidy = cut_text(name, NAME_SHOWN)
     return tidy if re.fullmatch(r"[\w./-]+", name) else json.dumps(tidy, ensure_ascii=False)
 
 
-def _float(cell: str) -> float | None:
+def _finite_float(cell: str) -> float | None:
     if "_" in cell:  # Python reads 1_000 as a number, but it is a name
         return None
     try:
@@ -207,7 +207,7 @@ def word_of(cell: object) -> str:
     return normalize("NFC", str(cell).strip().removesuffix(MIDNIGHT if isinstance(cell, date) else "\0"))
 
 
-def days(cell: object, date_format: str) -> float:
+def days_of_date(cell: object, date_format: str) -> float:
     """Days from 1970-01-01 to a date, hours as fractions of a day; NaN if the cell is not a date in this format.
 
     A cell that is a date already needs no format.
@@ -222,7 +222,7 @@ def days(cell: object, date_format: str) -> float:
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) / timedelta(days=1)
 
 
-def codes(cells: Iterable[str], words: Sequence[str]) -> NDArray[np.float64]:
+def codes_of_words(cells: Iterable[str], words: Sequence[str]) -> NDArray[np.float64]:
     """Indices of cells in a list of words, compared in Unicode's form NFC.
 
     A cell that is not in the list has the index of a word that is the same whole number, as 1.0 is 1; else of the word
@@ -373,7 +373,7 @@ class Encoder:
         row, count = int(rows.argmax()), int(np.logical_or.reduce([*new.values()]).sum())
         cell = f"row {row + 1}, column {in_one_line(column)}: {in_one_line(frame[column].iloc[row])}"
         means = f"which counts as {OTHER}" if OTHER in self.words[column] else "so all its features are 0"
-        return f"{plural(count, 'row')} with a word that no training row had, {means}; {cell}"
+        return f"{count_of(count, 'row')} with a word that no training row had, {means}; {cell}"
 
     def readable(self, frame: "DataFrame") -> NDArray[np.bool_]:
         """Rows (n,) in which `x` can read every cell; raises an error if a column is missing."""
@@ -396,11 +396,11 @@ class Encoder:
             if self.reading.hole is not None:
                 cells = cells.mask(cells.map(self._is_hole).astype(bool))
             if words:
-                values = codes(map(word_of, cells), words)
+                values = codes_of_words(map(word_of, cells), words)
                 if column in self.new_words:
                     values[np.isnan(values)] = len(words)
             elif date_format:
-                values = np.array([days(cell, date_format) for cell in cells], np.float64)
+                values = np.array([days_of_date(cell, date_format) for cell in cells], np.float64)
             else:
                 numbers = cells if is_numeric_dtype(cells) else cells.map(self._number_of_text)
                 values = to_numeric(numbers, errors="coerce").to_numpy(np.float64, na_value=np.nan)
@@ -462,13 +462,12 @@ class Cells:
                 there = ~np.isin(values, values[rows])
                 if there.any() and not first:
                     word = self.encoder.words[column][int(values[there.argmax()])]
-                    first = f"{in_one_line(word)!r} in column {shortened(column, NAME_SHOWN)}"
+                    first = f"{in_one_line(word)!r} in column {cut_text(column, NAME_SHOWN)}"
                 new |= there
         if not first:
             return ""
-        return (
-            f"{plural(int(new.sum()), 'test row')} with a word that no training row has, which gets no feature: {first}"
-        )
+        unknown = count_of(int(new.sum()), "test row")
+        return f"{unknown} with a word that no training row has, which gets no feature: {first}"
 
     def learned(self, rows: NDArray[np.bool_], where: str) -> tuple[Encoder, NDArray[np.float64]]:
         """An encoder with the words and means of these rows only, and the features (n, d) of all rows.
@@ -487,7 +486,7 @@ class Cells:
         new_words = tuple(column for column in words if self.encoder.one_hot and column not in self.listed)
         encoder = replace(self.encoder, words=words, fill=fill, new_words=new_words)
         for column, values in zip(encoder.columns, self.values.T, strict=True):
-            place = f"{where}, column {shortened(column, NAME_SHOWN)}"
+            place = f"{where}, column {cut_text(column, NAME_SHOWN)}"
             if column in words and column not in self.listed:
                 found, first = np.unique(values[in_file], return_index=True)
                 places = found[np.argsort(first)].astype(np.int64)  # in the order in which they first appear

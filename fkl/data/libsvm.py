@@ -1,7 +1,7 @@
 """LIBSVM's text format, with lines ``label index:value ...``, and targets of two classes.
 
-`read` reads it as scikit-learn does, but accepts indices in any order. `read_sparse` and `read_dense` read published
-files, and refuse anything that these do not have: blank lines, comments, indices from 0.
+`read_libsvm` reads it as scikit-learn does, but accepts indices in any order. `read_sparse` and `read_dense` read
+published files, and refuse anything that these do not have: blank lines, comments, indices from 0.
 
 Source of the files and of the format: https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary.html
 """
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, shortened
+from fkl.basics.errors import FklError, cut_text
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array, csr_matrix
@@ -80,7 +80,7 @@ def has_index_0(raw: bytes) -> bool:
     return re.search(rb"\s0:", re.sub(rb"#.*", b"", raw)) is not None
 
 
-def read(
+def read_libsvm(
     raw: bytes, where: str, features: int | None = None, first: int = 0
 ) -> tuple["csr_array", NDArray[np.float64]]:
     """Samples and labels as scikit-learn reads them: any labels, comments, blank lines; also indices in any order.
@@ -277,5 +277,5 @@ def _blame_line(raw: bytes, where: str, fits: Callable[[bytes, int], bool], writ
             good = middle
         else:
             bad = middle
-    shown = shortened(lines[good].decode("utf-8", errors="replace"), SHOWN)
+    shown = cut_text(lines[good].decode("utf-8", errors="replace"), SHOWN)
     return f"{where}, line {good + first_line}: {shown!r} is not {written}"

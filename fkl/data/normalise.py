@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, in_one_line
-from fkl.basics.memory import blocks, by_block
+from fkl.basics.memory import by_block, row_blocks
 from fkl.data.problem import Scale, Table
 
 SCALINGS = ("unit_ball", "unit_box", "none")
@@ -16,7 +16,7 @@ LARGEST = 1e30
 """Largest number that is left unscaled: sums in float32 and squares in float64 are then still finite."""
 
 
-def normalise(table: Table, scaling: str = "unit_ball", rows: NDArray[np.bool_] | slice = ALL) -> Table:
+def normalise_table(table: Table, scaling: str = "unit_ball", rows: NDArray[np.bool_] | slice = ALL) -> Table:
     """Scale the features, and the target to [0, 1]; class numbers that were made from words do not change.
 
     Parameters
@@ -52,8 +52,8 @@ def normalise(table: Table, scaling: str = "unit_ball", rows: NDArray[np.bool_] 
     _require_all(np.isfinite, table.x, table.feature_names, where, not_finite)
     if scaling == "none":
         too_large = f"too large for scaling=none; must be at most {LARGEST:g}"
-        _require_all(_small, y, target, where, too_large)
-        _require_all(_small, table.x, table.feature_names, where, too_large)
+        _require_all(_fits_small_type, y, target, where, too_large)
+        _require_all(_fits_small_type, table.x, table.feature_names, where, too_large)
         return table
     of_y = table.y[rows]
     low, high = float(of_y.min()), float(of_y.max())
@@ -85,8 +85,8 @@ def normalise(table: Table, scaling: str = "unit_ball", rows: NDArray[np.bool_] 
     x, y = by_block(scale.x, table.x), by_block(scale.y, table.y)
     if rows is not ALL:
         far = f"more than {LARGEST:g} times as large as those of training rows"
-        _require_all(_small, y[:, None], target, where, far)
-        _require_all(_small, x, table.feature_names, where, far)
+        _require_all(_fits_small_type, y[:, None], target, where, far)
+        _require_all(_fits_small_type, x, table.feature_names, where, far)
     return replace(table, x=x, y=y, scale=scale.after(table.scale), expected=expected)
 
 
@@ -95,7 +95,7 @@ def _require_extent(extent: float, low: float, high: float, what: str) -> None:
         raise FklError(f"{what} goes from {low} to {high}, a range too large to be scaled to [0, 1]")
 
 
-def _small(values: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _fits_small_type(values: NDArray[np.float64]) -> NDArray[np.bool_]:
     fits: NDArray[np.bool_] = np.abs(values) <= LARGEST
     return fits
 
@@ -108,7 +108,7 @@ def _require_all(
     wrong: str,
 ) -> None:
     """Raise an error for the first value that does not fit."""
-    for some in blocks(len(values)):
+    for some in row_blocks(len(values)):
         if not (found := fits(values[some])).all():
             row, column = np.argwhere(~found)[0]
             row += some.start

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from fkl.basics.errors import FklError, in_one_line, plural, require
+from fkl.basics.errors import FklError, count_of, in_one_line, require
 from fkl.basics.keys import GIVEN, Keys, key
 from fkl.basics.memory import require_memory, shown_bytes
 from fkl.data.store import CHUNK, DAMAGE, OPENERS
@@ -82,7 +82,7 @@ ROOM, LEAST_ROOM = 512, 2**29
 LOWER = "the number of its rows or columns"
 
 
-def read(path: str) -> bytes:
+def read_bytes(path: str) -> bytes:
     """Raw content of a file.
 
     Raises
@@ -100,14 +100,14 @@ def read(path: str) -> bytes:
         raise FklError(f"{in_one_line(path)}: cannot be read ({error.strerror})") from None
 
 
-def room(size: int) -> int:
+def memory_room(size: int) -> int:
     """Maximum memory in bytes that the cells of a file of this size may take."""
     return max(ROOM * size, LEAST_ROOM)
 
 
 def require_room(path: str, raw: bytes, needed: int, what: str) -> None:
     """Refuse cells that take more memory than is available, or than a file of this size should take."""
-    if needed > room(len(raw)):
+    if needed > memory_room(len(raw)):
         raise FklError(
             f"{path}: {what} would take {shown_bytes(needed)} of memory, which is too much for a file of "
             f"{shown_bytes(len(raw))}; if this is intended, unpack the file, or write it without compression"
@@ -115,7 +115,7 @@ def require_room(path: str, raw: bytes, needed: int, what: str) -> None:
     require_memory(needed, f"{path}, {what}", LOWER)
 
 
-def unpacked(path: str, raw: bytes) -> bytes:
+def decompress_text(path: str, raw: bytes) -> bytes:
     """Content of a text file, decompressed according to its suffix or first bytes, or of a zip archive's only table.
 
     Raises
@@ -163,13 +163,13 @@ def _only_table(path: str, archive: zipfile.ZipFile) -> str:
     tables = [name for name in files if Path(name).suffix.lower() in TABLES]
     found = files if len(files) == 1 else tables
     if len(found) != 1:
-        count = f"{plural(len(tables), 'table')} among {plural(len(files), 'file')}"
+        count = f"{count_of(len(tables), 'table')} among {count_of(len(files), 'file')}"
         shown = ", ".join(map(in_one_line, (tables or files)[:FILES_SHOWN])) + ", ..." * (len(found) > FILES_SHOWN)
         raise FklError(f"{path}: is a zip archive with {count}: {shown}; unpack the table and give its path")
     return found[0]
 
 
-def text(path: str, raw: bytes, encoding: str | None = None, as_typed: Callable[..., str] | None = None) -> str:
+def decode_text(path: str, raw: bytes, encoding: str | None = None, as_typed: Callable[..., str] | None = None) -> str:
     """Decode a file's content.
 
     Parameters
@@ -214,14 +214,14 @@ class OfAFile(Keys):
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the raw file: a run with a changed file is another run; errors as in `read`."""
+        """SHA-256 of the raw file: a run with a changed file is another run; errors as in `read_bytes`."""
         return hashlib.sha256(self._raw).hexdigest()
 
     @cached_property
     def words(self) -> str:
-        """The complete text; raises the errors of `read` and `text`."""
-        return text(self.path, self._raw)
+        """The complete text; raises the errors of `read_bytes` and `decode_text`."""
+        return decode_text(self.path, self._raw)
 
     @cached_property
     def _raw(self) -> bytes:
-        return read(self.path)
+        return read_bytes(self.path)

@@ -23,7 +23,7 @@ READER = ("columns", "csv_file", "encoder", "libsvm", "notation", "own_file", "r
 """Modules on which the parsed table depends."""
 
 
-def read(path: str, digest: str, reading: Reading, parse: Callable[[], Columns], folder: Path) -> Columns:
+def read_cached(path: str, digest: str, reading: Reading, parse: Callable[[], Columns], folder: Path) -> Columns:
     """The columns of a file, from the cache if it has them.
 
     Parameters
@@ -38,26 +38,26 @@ def read(path: str, digest: str, reading: Reading, parse: Callable[[], Columns],
     folder : Path
         Folder of the cached tables.
     """
-    key = digest, Path(path).suffix.lower(), sorted(reading.as_plain().items()), _reader()
+    key = digest, Path(path).suffix.lower(), sorted(reading.as_plain().items()), _reader_version()
     file = folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.npz"
     with suppress(*DAMAGE):  # no file, or one that has changed since it was written
-        return _unpacked(path, read_sealed(file), cache(parse))
+        return _unpack_columns(path, read_sealed(file), cache(parse))
     columns = parse()
-    arrays = _packed(columns)
+    arrays = _pack_columns(columns)
     if arrays and sum(array.nbytes for array in arrays.values()) <= MOST:
         with suppress(CannotWriteError):  # a cache that cannot be written costs only time
             write_sealed(file, arrays)
     return columns
 
 
-def kept(folder: Path) -> Iterator[Path]:
+def cached_files(folder: Path) -> Iterator[Path]:
     """Files of all cached tables."""
     if folder.is_dir():
         yield from sorted(file for file in folder.iterdir() if NAME.fullmatch(file.name) and file.is_file())
 
 
 @cache
-def _reader() -> str:
+def _reader_version() -> str:
     """Version of the reader: a digest of its code and of the library that it reads with."""
     import pandas
 
@@ -65,8 +65,8 @@ def _reader() -> str:
     return hashlib.sha256(b"\0".join([*sources, pandas.__version__.encode()])).hexdigest()
 
 
-def _packed(columns: Columns) -> dict[str, NDArray[Any]]:
-    """Arrays from which `_unpacked` makes the columns again; none if some cells are typed dates."""
+def _pack_columns(columns: Columns) -> dict[str, NDArray[Any]]:
+    """Arrays from which `_unpack_columns` makes the columns again; none if some cells are typed dates."""
     about, codes = [], []
     for name, column in columns.by_name.items():
         words = column.cells.different if isinstance(column.cells, Coded) else None
@@ -90,7 +90,7 @@ def _packed(columns: Columns) -> dict[str, NDArray[Any]]:
     }
 
 
-def _unpacked(path: str, arrays: dict[str, NDArray[Any]], parse: Callable[[], Columns]) -> Columns:
+def _unpack_columns(path: str, arrays: dict[str, NDArray[Any]], parse: Callable[[], Columns]) -> Columns:
     """Columns of a file at this path. Texts of numeric cells, which only messages show, are read when needed."""
     about, unit, lines, rows, zeros_left_out, row_names = json.loads(arrays["about"].tobytes())
     codes = iter(arrays["codes"])

@@ -42,14 +42,14 @@ class Partition(Keys):
                 f"partition: the features of {table.where} are stored sparse, which only partition=vertical accepts"
             )
         rows, present = self.dealt(table, rng)
-        site = memory.zeros(len(rows), np.int64)
+        site = memory.zeros_array(len(rows), np.int64)
         if len(table.site_names) > 1:
             for k, (mine, seen) in enumerate(zip(rows, present, strict=True)):
                 site[k] = np.bincount(table.site[mine[seen]]).argmax()
         K, T = rows.shape
-        x, y = memory.empty((T, K, table.x.shape[1])), memory.empty((T, K))
-        here = memory.empty((T, K), np.bool_)
-        for some in memory.blocks(K, -(-memory.ROWS // T)):
+        x, y = memory.empty_array((T, K, table.x.shape[1])), memory.empty_array((T, K))
+        here = memory.empty_array((T, K), np.bool_)
+        for some in memory.row_blocks(K, -(-memory.ROWS // T)):
             here[:, some] = used = present[some].T
             x[:, some] = np.where(used[:, :, None], table.x[rows[some].T], 0.0)
             y[:, some] = np.where(used, table.y[rows[some].T], 0.0)
@@ -93,7 +93,7 @@ class EqualShares(Partition):
         require(self.clients * rounds <= size, "clients", self.clients, allowed)
         _require_room(table, self.clients, rounds, "partition.clients or partition.rounds")
         rows = self.rows(table, rounds, rng)
-        used = memory.empty(rows.shape, np.bool_)
+        used = memory.empty_array(rows.shape, np.bool_)
         used[...] = True
         return rows, used
 
@@ -111,7 +111,7 @@ class Iid(EqualShares):
 
     def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """The first rows after `rng` shuffled all of them."""
-        rows = memory.numbers(len(table.y))
+        rows = memory.number_range(len(table.y))
         rng.shuffle(rows)
         return rows[: self.clients * rounds].reshape(self.clients, rounds)
 
@@ -128,7 +128,7 @@ class Blocks(EqualShares):
 
     def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """The first rows of the file; `rng` is not used."""
-        return memory.numbers(self.clients * rounds).reshape(self.clients, rounds)
+        return memory.number_range(self.clients * rounds).reshape(self.clients, rounds)
 
 
 @dataclass(frozen=True)

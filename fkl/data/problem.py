@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, plural, require
+from fkl.basics.errors import FklError, count_of, require
 from fkl.basics.pointwise import SQUARED, PointwiseLoss
 from fkl.data.dealt_rows import BLOCK, in_part
 from fkl.data.encoder import Cells, Encoder, require_learned_classes
@@ -89,7 +89,9 @@ class Incomplete(NamedTuple):
     always: bool = False
 
     def __str__(self) -> str:
-        return f"{self.rows} of {plural(self.of, 'row')} dropped, {'all' if self.always else 'most'} lack {self.column}"
+        return (
+            f"{self.rows} of {count_of(self.of, 'row')} dropped, {'all' if self.always else 'most'} lack {self.column}"
+        )
 
 
 COMPLETE = Incomplete()

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError
 from fkl.data import libsvm
 from fkl.data.libsvm import read_dense, read_sparse, two_classes
-from fkl.data.normalise import normalise
+from fkl.data.normalise import normalise_table
 from fkl.data.problem import Table
 from fkl.data.reading import between_ends, first_rows, read_cells, read_mat, read_table, require_numbers
 from fkl.data.store import DataFile, Store
@@ -30,7 +30,7 @@ def data_file(layout: Layout, file: Mapping[str, Any]) -> DataFile:
     return DataFile(layout.name, **{"url": None, **{key: value for key, value in file.items() if key != "site"}})
 
 
-def read(layout: Layout, store: Store, replacing: float | None) -> Table:
+def read_dataset(layout: Layout, store: Store, replacing: float | None) -> Table:
     """Read a data set.
 
     Parameters
@@ -64,7 +64,7 @@ def read(layout: Layout, store: Store, replacing: float | None) -> Table:
         site, found = pandas.factorize(named)
         sites = list(found)
     table = Table(x, y, site, layout.features, tuple(sites) or ("all",), where=where)
-    return normalise(table, "unit_box") if layout.scaled == "unit_box" else table
+    return normalise_table(table, "unit_box") if layout.scaled == "unit_box" else table
 
 
 def _require_rows(layout: Layout, file: DataFile, rows: int) -> None:
@@ -227,7 +227,7 @@ def _read_libsvm(layout: Layout, file: DataFile, store: Store) -> Samples:
         return read_dense(store.stream(file), file.name, features, layout.rows, layout.negative)
     if layout.negative is None:
         first = 1 - any(libsvm.has_index_0(store.read(data_file(layout, used))) for used in layout.used)
-        x, y = libsvm.read(store.read(file), file.name, features, first)
+        x, y = libsvm.read_libsvm(store.read(file), file.name, features, first)
     else:
         x, y = read_sparse(store.read(file), file.name, features, layout.negative)
     return x if layout.format == "libsvm_sparse" else x.toarray(), y  # type: ignore[return-value]

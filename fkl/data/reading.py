@@ -177,7 +177,7 @@ def read_mat(
     FklError
         If the file cannot be read, lacks a variable, or has one with another shape or with anything but finite numbers.
     """
-    content = _variables(raw, where, x, y)
+    content = _matlab_variables(raw, where, x, y)
     return _samples_of(content[x], content[y], where, features, x, y, samples_in_rows)
 
 
@@ -185,7 +185,7 @@ def read_cells(
     raw: bytes, where: str, features: Sequence[str], *, x: str, y: str
 ) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Features and target of each site, for variables that are cells with the n x d features and n x 1 targets."""
-    content = _variables(raw, where, x, y)
+    content = _matlab_variables(raw, where, x, y)
     for name in (x, y):
         value = content[name]
         if not isinstance(value, np.ndarray) or value.dtype.kind != "O" or value.size != content[x].size:
@@ -197,7 +197,7 @@ def read_cells(
     ]
 
 
-def _variables(raw: bytes, where: str, x: str, y: str) -> dict[str, Any]:
+def _matlab_variables(raw: bytes, where: str, x: str, y: str) -> dict[str, Any]:
     """Two variables of a MATLAB file."""
     from scipy.io import loadmat
 

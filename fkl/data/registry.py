@@ -70,18 +70,18 @@ class FileState(NamedTuple):
     detail: str
 
 
-def targets(group: str) -> dict[str, str]:
+def choice_targets(group: str) -> dict[str, str]:
     """Import path of the class of every choice of a group of conf/, by its name."""
     texts = {file.stem: file.read_text(encoding="utf-8") for file in sorted((conf_folder() / group).glob("*.yaml"))}
     return {name: re.findall(r"^_target_: *(\S+)", text, re.MULTILINE)[0] for name, text in texts.items()}
 
 
-def names() -> list[str]:
+def dataset_names() -> list[str]:
     """Names of all data sets that fkl ships."""
     return sorted(file.stem for file in (conf_folder() / "dataset").glob("*.yaml"))
 
 
-def node(name: str) -> dict[str, Any]:
+def dataset_node(name: str) -> dict[str, Any]:
     """The node of a data set that fkl ships, read from its YAML.
 
     Raises
@@ -89,7 +89,7 @@ def node(name: str) -> dict[str, Any]:
     FklError
         If no data set has this name.
     """
-    known = names()
+    known = dataset_names()
     name = own_spelling(name, known)
     if name not in known:
         raise FklError(f"{in_one_line(name)}: no such data set", help=did_you_mean(name, known, "all: fkl data list"))
@@ -103,7 +103,7 @@ def _yaml_content(name: str) -> dict[str, Any]:
     return content
 
 
-def dataset(name: str, **keys: Any) -> Dataset:
+def named_dataset(name: str, **keys: Any) -> Dataset:
     """A data set that fkl ships, with these keys instead of its YAML's.
 
     Raises
@@ -111,7 +111,7 @@ def dataset(name: str, **keys: Any) -> Dataset:
     FklError
         If no data set has this name, or a key cannot have this value.
     """
-    values = node(name) | keys
+    values = dataset_node(name) | keys
     module, _, attribute = str(values.pop("_target_")).rpartition(".")
     made = getattr(import_module(module), attribute)
     if hasattr(made, "with_keys"):
@@ -120,10 +120,10 @@ def dataset(name: str, **keys: Any) -> Dataset:
     return built
 
 
-def describe(store: "Store") -> list[Listing]:
+def list_datasets(store: "Store") -> list[Listing]:
     """Every data set: description, paths and sizes of its files, licence."""
     listings = []
-    for one in map(dataset, names()):
+    for one in map(named_dataset, dataset_names()):
         sizes = [file.size for file in one.data_files if file.size is not None]
         paths = [store.find(file) for file in one.data_files]
         missing = sum(path is None for path in paths)
@@ -141,7 +141,7 @@ def describe(store: "Store") -> list[Listing]:
     return listings
 
 
-def fetch(names: list[str], store: "Store") -> Iterator[FileState]:
+def fetch_datasets(names: list[str], store: "Store") -> Iterator[FileState]:
     """Fetch missing files of these data sets and check existing ones.
 
     States are ``ok`` (detail: the path) and ``failed`` (detail: the reason).
@@ -161,7 +161,7 @@ def fetch(names: list[str], store: "Store") -> Iterator[FileState]:
             yield FileState(file.dataset, file.name, "ok", str(path))
 
 
-def verify(names: list[str], store: "Store") -> Iterator[FileState]:
+def verify_datasets(names: list[str], store: "Store") -> Iterator[FileState]:
     """Compare the files of these data sets with their hashes; nothing is fetched.
 
     States are ``ok`` (detail: the path), ``corrupted`` (detail: the error) and ``missing`` (detail: the address, or
@@ -188,4 +188,4 @@ def verify(names: list[str], store: "Store") -> Iterator[FileState]:
 
 def _files_of_sets(wanted: list[str]) -> list["DataFile"]:
     """Files of these data sets, or of all if none is named; all names are checked before any action."""
-    return [file for name in wanted or names() for file in dataset(name).data_files]
+    return [file for name in wanted or dataset_names() for file in named_dataset(name).data_files]

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.data.columns import short
+from fkl.data.columns import cut_cell
 
 FEWEST_ROWS = 5
 """A site with fewer rows of a column is not compared with the others."""
@@ -45,7 +45,7 @@ def sites_apart(
             where, median, span, middle = found[0]
             more = f", and so do {len(found) - 1} more" if len(found) > 1 else ""
             lines.append(
-                f"{short(name)} of {short(where)} lies apart{more}: its median is {median:.5g}, "
+                f"{cut_cell(name)} of {cut_cell(where)} lies apart{more}: its median is {median:.5g}, "
                 f"that of all other sites {middle:.5g} (range {span}); is it in another unit?"
             )
     return lines

@@ -161,7 +161,7 @@ class Store:
                     self._download(url, stream)
                     stream.flush()
                 except (requests.RequestException, ConnectionError, TimeoutError, ValueError) as error:
-                    raise FklError(f"could not fetch {url}: {_why(error)}; {instead}") from error
+                    raise FklError(f"could not fetch {url}: {_why_failed(error)}; {instead}") from error
                 _check_to_the_end(Path(stream.name), file, url)
         except CannotWriteError as error:
             raise FklError(f"could not fetch {url}: {error}; {instead}") from error
@@ -236,7 +236,7 @@ class Store:
         )
 
 
-def _why(error: Exception) -> str:
+def _why_failed(error: Exception) -> str:
     """Why a download failed, in a few words."""
     import requests
 

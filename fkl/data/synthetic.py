@@ -67,8 +67,8 @@ class Synthetic(Keys):
         centres = rng.standard_normal((self.centres, self.dimension))
         directions = rng.standard_normal((self.sites, self.dimension))
         means = self.site_shift * directions / np.linalg.norm(directions, axis=1, keepdims=True)
-        site = memory.by_block(lambda some: some * self.sites // self.rows, memory.numbers(self.rows))
-        x, y = memory.empty((self.rows, self.dimension)), memory.empty(self.rows)
+        site = memory.by_block(lambda some: some * self.sites // self.rows, memory.number_range(self.rows))
+        x, y = memory.empty_array((self.rows, self.dimension)), memory.empty_array(self.rows)
         for start in range(0, self.rows, CHUNK_ROWS):
             here = slice(start, start + CHUNK_ROWS)
             x[here] = rng.standard_normal(x[here].shape) + means[site[here]]

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, in_one_line, plural
-from fkl.data.columns import Column, Columns, Place, short
+from fkl.basics.errors import FklError, count_of, in_one_line
+from fkl.data.columns import Column, Columns, Place, cut_cell
 from fkl.data.encoder import EPOCH, in_brackets
 from fkl.data.libsvm import LABEL
 from fkl.data.sites_apart import sites_apart
@@ -61,7 +61,7 @@ class FileFault(NamedTuple):
 
     def __str__(self) -> str:
         place = f"{self.path}, {self.place}".removesuffix(", ")
-        return f"{place}, column {short(self.column)}: {self.message}" if self.column else f"{place}: {self.message}"
+        return f"{place}, column {cut_cell(self.column)}: {self.message}" if self.column else f"{place}: {self.message}"
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class CheckedFiles:
                 continue
             places = [" ".join([Path(one.path).name, one.place]).rstrip() for one in faults]
             more = f" and {len(places) - PLACES_SHOWN} more" if len(places) > PLACES_SHOWN else ""
-            where, message = f"column {short(column)}, " if column else "", faults[0].message
+            where, message = f"column {cut_cell(column)}, " if column else "", faults[0].message
             keys = [match[1] for one in faults if (match := KEYS_OF_FILE.search(one.message))]
             if len(keys) > 1:
                 message = KEYS_OF_FILE.sub(lambda _, keys=keys: f"dataset.files={{{','.join(keys)}}}", message, count=1)  # type: ignore[misc]
@@ -121,10 +121,10 @@ class CheckedFiles:
         numbers = column.numbers[there & np.isfinite(column.numbers)]
         if decided.read_as.startswith("words") or 2 * len(numbers) < rows:
             elsewhere = {*column.words(~here)}
-            own = [short(word) for word in column.words(here) if word not in elsewhere]
+            own = [cut_cell(word) for word in column.words(here) if word not in elsewhere]
             more = f" and {len(own) - WORDS_SHOWN} more" if len(own) > WORDS_SHOWN else ""
             only = " | ".join(own[:WORDS_SHOWN]) + more
-            return SiteColumn(*told, "words", "", plural(len(column.words(here)), "word"), missing, only)
+            return SiteColumn(*told, "words", "", count_of(len(column.words(here)), "word"), missing, only)
         low, middle, high = np.quantile(numbers, [0, 0.5, 1]).tolist()
         if decided.read_as == "date":
             low, middle, high = ((EPOCH + timedelta(one)).date() for one in (low, middle, high))
@@ -170,7 +170,7 @@ def check_files(data: TableFile, tables: Path | None) -> CheckedFiles:
         try:
             parts.append(data.read_file(path, tables))
         except FklError as error:
-            faults.append(_fault(path, "", error))
+            faults.append(_fault_of_error(path, "", error))
     if not parts:
         raise FklError("; ".join(map(str, faults)))
     if parts[0].zeros_left_out:
@@ -178,7 +178,7 @@ def check_files(data: TableFile, tables: Path | None) -> CheckedFiles:
     try:
         parts = data.named_like_the_first(parts)
     except FklError as error:
-        faults.append(_fault("", "", error))
+        faults.append(_fault_of_error("", "", error))
     if len(paths) == len(parts) == 1:
         data.with_used_columns(parts)  # refuses keys that name no column, as a run does
     dropped = {*(data.drop or ()), *data.names_of_rows(parts)}
@@ -191,24 +191,24 @@ def check_files(data: TableFile, tables: Path | None) -> CheckedFiles:
         columns = dict(one.by_name)
         for name in of_file[one.path]:
             try:
-                columns |= _checked(data, name, replace(one, by_name={name: columns[name]}), words, dates)
+                columns |= _check_column(data, name, replace(one, by_name={name: columns[name]}), words, dates)
             except FklError as error:
-                faults.append(_fault(one.path, name, error))
+                faults.append(_fault_of_error(one.path, name, error))
         try:
             if data.times and all(name in one.by_name for name in data.times):
                 data.times_of_rows(one)
         except FklError as error:
-            faults.append(_fault(one.path, " and ".join(data.times), error))
+            faults.append(_fault_of_error(one.path, " and ".join(data.times), error))
         prepared.append(replace(one, by_name=columns))
     for one in prepared:
         for name in set(one.by_name) & {*dates} - dropped:
             if (odd := data.not_a_date(name, dates[name], one)) and not any(
                 (fault.path, fault.column) == (one.path, name) for fault in faults
             ):
-                faults.append(_fault(one.path, name, FklError(odd)))
+                faults.append(_fault_of_error(one.path, name, FklError(odd)))
     names = list(dict.fromkeys(name for one in prepared for name in one.by_name))
     whole = prepared[0].with_holes(names).followed_by([one.with_holes(names) for one in prepared[1:]])
-    decisions = tuple(_decided(data, name, whole, words, dates, dropped) for name in names)
+    decisions = tuple(_decide_column(data, name, whole, words, dates, dropped) for name in names)
     site, site_names = np.zeros(whole.rows, np.int64), tuple(["all"])
     if data.is_pattern:
         site = np.repeat(np.arange(len(prepared)), [one.rows for one in prepared])
@@ -220,20 +220,24 @@ def check_files(data: TableFile, tables: Path | None) -> CheckedFiles:
     return CheckedFiles(tuple(faults), whole, decisions, site, site_names)
 
 
-def _fault(path: str, column: str, error: FklError) -> FileFault:
+def _fault_of_error(path: str, column: str, error: FklError) -> FileFault:
     """The fault that an error names, without the names of the file and the column."""
     place, message = "", str(error).removeprefix(path).lstrip(":, ")
     if found := PLACE.match(message):
         place, message = found[1], message[found.end() :]
-    return FileFault(path, place, column, message.removeprefix(f", column {short(column)}").lstrip(":, "))
+    return FileFault(path, place, column, message.removeprefix(f", column {cut_cell(column)}").lstrip(":, "))
 
 
-def _checked(data: TableFile, name: str, alone: Columns, words: set[str], dates: dict[str, str]) -> dict[str, Column]:
+def _check_column(
+    data: TableFile, name: str, alone: Columns, words: set[str], dates: dict[str, str]
+) -> dict[str, Column]:
     """One column of a file, with its dates as days; the first of its faults is raised."""
     if name in data.times:
         return {}
     if fault := alone.by_name[name].fault:
-        raise FklError(f"{alone.path}, column {short(name)}: {fault}; dataset.drop=[{in_brackets(name)}] leaves it out")
+        raise FklError(
+            f"{alone.path}, column {cut_cell(name)}: {fault}; dataset.drop=[{in_brackets(name)}] leaves it out"
+        )
     dated, formats = data.with_dates(alone)
     dates |= formats
     column = dated.by_name[name]
@@ -271,13 +275,13 @@ def _lacking_columns(data: TableFile, parts: Sequence[Columns], of_file: dict[st
     return faults
 
 
-def _decided(
+def _decide_column(
     data: TableFile, name: str, file: Columns, words: set[str], dates: dict[str, str], dropped: set[str]
 ) -> ColumnDecision:
     """What is decided about a column of all files."""
     column, used_as = file.by_name[name], data.columns_beside_features.get(name, "feature")
     missing = int(column.holes.sum())
-    lack = f"; {missing} missing, the first in {_place(file, int(column.holes.argmax()))}" if missing else ""
+    lack = f"; {missing} missing, the first in {_line_of_row(file, int(column.holes.argmax()))}" if missing else ""
     if name in dropped:
         why = "dataset.drop" if name in (data.drop or ()) else "names of rows: the first column, without a name"
         return ColumnDecision(name, "dropped", "", why)
@@ -287,8 +291,8 @@ def _decided(
         why = "dataset.words" if name in (data.words or ()) else f"dataset.{used_as}, as the file has them"
         if row is not None and name not in (data.words or ()):
             reason = "is no number" if padded is None else "begins with 0, as ids do"
-            why = f"{short(column.word(row))!r} in {_place(file, row)} {reason}"
-        count = plural(len(column.words(~column.holes)), "word")
+            why = f"{cut_cell(column.word(row))!r} in {_line_of_row(file, row)} {reason}"
+        count = count_of(len(column.words(~column.holes)), "word")
         is_dropped = data.text == "drop" and used_as == "feature"
         return ColumnDecision(name, "dropped" if is_dropped else used_as, f"words ({count})", why + lack)
     if name in dates:
@@ -303,12 +307,12 @@ def _decided(
     if data.holds_rounded_ids(column):
         why += ", above 2^53: ids have lost digits"
     if column.first_odd_row is not None:
-        why = f"most cells are numbers, {short(column.word(column.first_odd_row))!r} in "
-        why += f"{_place(file, column.first_odd_row)} is not"
+        why = f"most cells are numbers, {cut_cell(column.word(column.first_odd_row))!r} in "
+        why += f"{_line_of_row(file, column.first_odd_row)} is not"
     return ColumnDecision(name, used_as, "whole number" if whole else "number", why + lack)
 
 
-def _place(file: Columns, row: int) -> str:
+def _line_of_row(file: Columns, row: int) -> str:
     """The line of a row, with the name of its file if there are several."""
     path, _, line = file.place(row).rpartition(", ")
     return line if isinstance(file.place, Place) else f"{line} of {Path(path).name}"

@@ -16,11 +16,11 @@ from unicodedata import normalize
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import BadValue, FklError, plural, require
+from fkl.basics.errors import BadValue, FklError, count_of, require
 from fkl.basics.keys import Keys, key, require_words
 from fkl.basics.memory import shown_bytes
 from fkl.data import csv_file, own_file, parsed_tables, typed_file
-from fkl.data.columns import Coded, Column, Columns, Place, listed, short
+from fkl.data.columns import Coded, Column, Columns, Place, cut_cell, list_names
 from fkl.data.csv_file import require_rows
 from fkl.data.encoder import (
     DECIMALS,
@@ -33,7 +33,7 @@ from fkl.data.encoder import (
     Cells,
     Encoder,
     Reading,
-    days,
+    days_of_date,
     in_brackets,
     word_of,
 )
@@ -41,7 +41,7 @@ from fkl.data.libsvm import LABEL
 from fkl.data.problem import Incomplete, Table
 from fkl.data.sites_apart import sites_apart
 from fkl.data.store import OPENERS, DataFile, Store
-from fkl.screen.messages import note
+from fkl.screen.messages import print_note
 
 INTEGER = re.compile(r"[+-]?\d+")
 PER_FEATURE = 10
@@ -255,7 +255,7 @@ class TableFile(Keys):
         for one, paths in {"path": self.paths, "test_path": self.test_paths}.items():
             for path in paths:
                 try:
-                    found[path] = hashlib.sha256(own_file.read(path)).hexdigest()
+                    found[path] = hashlib.sha256(own_file.read_bytes(path)).hexdigest()
                 except BadValue as error:
                     raise BadValue(one, error.value, error.allowed) from None
         return found
@@ -311,7 +311,7 @@ class TableFile(Keys):
             return replace(self, target=LABEL).load(store, rng)
         site_of_row = np.repeat(np.arange(len(parts)), [one.rows for one in parts])
         for _ in self.names_of_rows(parts):
-            note(f"{self.path}: the first column has no name and only names rows, so it is no feature")
+            print_note(f"{self.path}: the first column has no name and only names rows, so it is no feature")
         parts = self.with_used_columns(parts)
         times = np.concatenate([self.times_of_rows(one) for one in parts]) if self.times else None
         dated = [self.with_dates(one) for one in parts]
@@ -328,7 +328,7 @@ class TableFile(Keys):
             }
         features = tuple(name for name in columns if name not in self.columns_beside_features)
         if not features:
-            raise FklError(f"{self.path}: no column is left except the target {short(self.target)}")
+            raise FklError(f"{self.path}: no column is left except the target {cut_cell(self.target)}")
         keep, incomplete = self._complete_rows(columns, file)
         rows = np.flatnonzero(keep)
         if times is not None:
@@ -347,14 +347,18 @@ class TableFile(Keys):
                 fill[name] = self._fill_value(name, self.fill[name], learned.get(name))
             elif name in words and holes.any():
                 drop = "dataset.missing=drop drops such rows, dataset.fill fills in a word"
-                raise FklError(f"{self.path}, column {short(name)}: cells are missing, and words have no mean; {drop}")
+                raise FklError(
+                    f"{self.path}, column {cut_cell(name)}: cells are missing, and words have no mean; {drop}"
+                )
             values[holes] = fill.get(name, np.nan)
             if name in words and not (self.words or {}).get(name) and MANY_ROWS <= len(learned[name]) == len(rows):
                 out = f"dataset.drop=[{in_brackets(name)}] leaves ids out"
-                note(f"{self.path}, column {short(name)}: each row has its own word, so nothing can be learned; {out}")
+                print_note(
+                    f"{self.path}, column {cut_cell(name)}: each row has its own word, so nothing can be learned; {out}"
+                )
             elif name not in words and self.holds_rounded_ids(column):
                 out = f"{ROUNDED}; dataset.drop=[{in_brackets(name)}] leaves ids out"
-                note(f"{self.path}, column {short(name)}: {out}")
+                print_note(f"{self.path}, column {cut_cell(name)}: {out}")
             if name in words and self.text == "one_hot":
                 self._require_room_for_words(name, len(rows), learned)
             values_of.append(values)
@@ -384,14 +388,14 @@ class TableFile(Keys):
         sites = len(table.site_names)
         compared = sites > 1 and sites * len(numeric) <= MOST_COMPARED
         for line in sites_apart(numbers, table.site, table.site_names) if compared else ():
-            note(f"{self.path}: {line}")
+            print_note(f"{self.path}: {line}")
         return table
 
     def require_files_of_keys(self) -> None:
         """Refuse a name in `files` that no file of the table has."""
         names = [Path(path).name for path in [*self.paths, *self.test_paths]]
         for name in self.files or ():
-            require(name in names, "files", name, f"the name of a file of {self.path}: {listed(names)}")
+            require(name in names, "files", name, f"the name of a file of {self.path}: {list_names(names)}")
 
     def with_used_columns(self, parts: list[Columns]) -> list[Columns]:
         """The columns of each file that are used; one that a file lacks is filled if `fill` has a value for it.
@@ -404,20 +408,20 @@ class TableFile(Keys):
         parts = self.named_like_the_first(parts)
         there = list(dict.fromkeys(column for one in parts for column in one.by_name))
         for name in self.drop or ():
-            require(name in there, "drop", name, f"a column of {self.path}, which has {listed(there)}")
+            require(name in there, "drop", name, f"a column of {self.path}, which has {list_names(there)}")
         for name, role in self.columns_beside_features.items():
             begins = "" if name in there else self._where_table_begins(name, parts)
-            require(name in there, role, name, f"a column of {self.path}, which has {listed(there)}{begins}")
+            require(name in there, role, name, f"a column of {self.path}, which has {list_names(there)}{begins}")
         for one in ("fill", "words", "date_format"):
             for name in part if isinstance(part := getattr(self, one), dict) else ():
-                require(name in there, one, name, f"of a column of {self.path}, which has {listed(there)}")
+                require(name in there, one, name, f"of a column of {self.path}, which has {list_names(there)}")
         used = []
         for part in parts:
             kept = part.without([*(self.drop or ()), *self.names_of_rows(parts)])
             for name, column in kept.by_name.items():
                 if column.fault:
                     out = f"dataset.drop=[{in_brackets(name)}] leaves it out"
-                    raise FklError(f"{kept.path}, column {short(name)}: {column.fault}; {out}")
+                    raise FklError(f"{kept.path}, column {cut_cell(name)}: {column.fault}; {out}")
             used.append(kept)
         names = dict.fromkeys(name for one in used for name in one.by_name if name in (self.fill or ()))
         return [one.with_holes(names) for one in used]
@@ -438,7 +442,7 @@ class TableFile(Keys):
         found = []
         for part, none in zip(parts, without, strict=True):
             if none and len(part.by_name) != len(named.by_name):
-                has = plural(len(part.by_name), "column")
+                has = count_of(len(part.by_name), "column")
                 raise FklError(f"{part.path}: {has} where {named.path}, whose names it takes, has {len(named.by_name)}")
             found.append(part.renamed(list(named.by_name)) if none else part)
         return found
@@ -474,19 +478,21 @@ class TableFile(Keys):
 
     def read_file(self, path: str, cache: Path | None) -> Columns:
         """All columns of one file, as they are decided from its cells."""
-        raw = own_file.read(path)
+        raw = own_file.read_bytes(path)
         if hashlib.sha256(raw).hexdigest() != self._fingerprints[path]:
             raise FklError(f"{path}: has changed since this run began; start it again")
         least = 1 if self.is_pattern or path in self.test_paths else csv_file.LEAST_ROWS
         typed, reading = Path(path).suffix.lower() in typed_file.FORMATS, self._reading_of(path)
 
         def parse() -> Columns:
-            return typed_file.read(path, raw, reading) if typed else csv_file.read(path, raw, reading)
+            return (
+                typed_file.read_typed_file(path, raw, reading) if typed else csv_file.read_csv_file(path, raw, reading)
+            )
 
         if cache is None or len(raw) < parsed_tables.LEAST:
             columns = parse()
         else:
-            columns = parsed_tables.read(path, self._fingerprints[path], reading, parse, cache)
+            columns = parsed_tables.read_cached(path, self._fingerprints[path], reading, parse, cache)
         require_rows(path, columns.rows, least=least)
         return columns
 
@@ -501,7 +507,7 @@ class TableFile(Keys):
             return False
         odd = (column.first_odd_row or 0) if padded is None else padded
         first = column.word(odd)
-        where = f"{file.place(odd)}, column {short(name)}: {short(first)!r} "
+        where = f"{file.place(odd)}, column {cut_cell(name)}: {cut_cell(first)!r} "
         where += "is not a number" if padded is None else "begins with 0, as ids do"
         row = column.row_in_other_notation(of_classes=name == self.target and self.labels == "code")
         if row is not None:  # coded as a word, it would be a silent error
@@ -525,7 +531,7 @@ class TableFile(Keys):
             if column.holes.all() and name not in (self.fill or ()):
                 out = f"; dataset.drop=[{in_brackets(name)}] leaves it out"
                 beside = name in self.columns_beside_features
-                raise FklError(f"{self.path}, column {short(name)}: no row has a value{'' if beside else out}")
+                raise FklError(f"{self.path}, column {cut_cell(name)}: no row has a value{'' if beside else out}")
         holed = np.any([column.holes for name, column in columns.items() if name not in (self.fill or ())], axis=0)
         if self.missing == "refuse" and holed.any():
             row = int(holed.argmax())
@@ -540,7 +546,7 @@ class TableFile(Keys):
         require_rows(self.path, int((~holed).sum()), f" without a missing {what}")
         count = {name: int(column.holes.sum()) for name, column in needed.items()}
         worst = max(count, key=lambda name: count[name])
-        return ~holed, Incomplete(int(holed.sum()), len(holed), short(worst), count[worst] == holed.sum())
+        return ~holed, Incomplete(int(holed.sum()), len(holed), cut_cell(worst), count[worst] == holed.sum())
 
     def missing_cell(self, name: str, column: Column, row: int, file: Columns) -> str:
         """Message about a missing cell, with the keys that say what to do with it."""
@@ -550,7 +556,7 @@ class TableFile(Keys):
             use += f", {'' if column.text else mean}dataset.fill a value"
         if column.word(row) and column.text:
             use += ", dataset.hole=[] makes a word of it"
-        return f"{file.place(row)}, column {short(name)}: {column.word(row)!r} is missing; {use}"
+        return f"{file.place(row)}, column {cut_cell(name)}: {column.word(row)!r} is missing; {use}"
 
     def _of_ids_or_sites(self, name: str, column: Column) -> str:
         """Advice for a column of text that may hold ids or sites; empty if it does not seem to."""
@@ -575,10 +581,10 @@ class TableFile(Keys):
         for row in np.flatnonzero(np.abs(column.numbers) >= EXACT).tolist():
             cell = column.word(row)
             if INTEGER.fullmatch(cell) and int(cell) != int(column.numbers[row]):
-                where = f"{file.place(row)}, column {short(name)}"
+                where = f"{file.place(row)}, column {cut_cell(name)}"
                 rounded = f"an integer above 2^53, which would be rounded to {int(column.numbers[row])}"
                 out = f"subtract a constant, or dataset.drop=[{in_brackets(name)}] leaves ids out"
-                raise FklError(f"{where}: {short(cell)} is {rounded}; {out}")
+                raise FklError(f"{where}: {cut_cell(cell)} is {rounded}; {out}")
         return column.numbers
 
     def holds_rounded_ids(self, column: Column) -> bool:
@@ -602,7 +608,7 @@ class TableFile(Keys):
             null = f"{null} in dataset.words" if self.words else f"dataset.words={{{null}}}"
             text = "" if self.text in ("code", "one_hot") else " dataset.text=one_hot"
             use += f", or {null}{text} takes all its cells as words"
-        return f"{place}, column {short(name)}: {short(cell)!r} is not a finite number; {use}"
+        return f"{place}, column {cut_cell(name)}: {cut_cell(cell)!r} is not a finite number; {use}"
 
     def _as_missing(self, cell: str) -> str:
         """The key with which such a cell counts as missing."""
@@ -645,21 +651,21 @@ class TableFile(Keys):
         place = file.place(row)
         path = next(path for path in [*self.paths, *self.test_paths] if place.startswith(f"{path}, "))
         own = self._reading_of(path).as_typed(date_format="FORMAT")
-        where = f"{place}, column {short(name)}: {short(column.word(row))!r}"
+        where = f"{place}, column {cut_cell(name)}: {cut_cell(column.word(row))!r}"
         return f"{where} is not a date in dataset.date_format={date_format}, as in other files; {own} gives it its own"
 
     def _days(self, name: str, column: Column, date_format: str, file: Columns) -> NDArray[np.float64]:
         """Days since 1970-01-01 of a column of dates; NaN where a cell is missing."""
         cells = column.cells if isinstance(column.cells, Coded) else Coded.of(column.cells)
-        found = np.array([days(cell, date_format) for cell in cells.different], np.float64)[cells.code]
+        found = np.array([days_of_date(cell, date_format) for cell in cells.different], np.float64)[cells.code]
         if column.dates is not None:
             typed = [row for row, cell in enumerate(column.dates) if cell is not None]
-            found[typed] = [days(column.dates[row], date_format) for row in typed]
+            found[typed] = [days_of_date(column.dates[row], date_format) for row in typed]
         found[column.holes] = np.nan
         bad = np.isnan(found) & ~column.holes
         if bad.any():
             row = int(bad.argmax())
-            where = f"{file.place(row)}, column {short(name)}: {short(column.word(row))!r}"
+            where = f"{file.place(row)}, column {cut_cell(name)}: {cut_cell(column.word(row))!r}"
             raise FklError(
                 f"{where} is not a date in dataset.date_format={date_format}; {self._as_missing(column.word(row))}"
             )
@@ -674,7 +680,7 @@ class TableFile(Keys):
             raise BadValue(f"dataset.fill.{name}", value, "a number, like the column's others")
         require_words(f"dataset.fill.{name}", value, str)
         word = word_of(value)
-        require(word in words, f"dataset.fill.{name}", value, f"one of the column's words: {_some(words)}")
+        require(word in words, f"dataset.fill.{name}", value, f"one of the column's words: {_list_some(words)}")
         return float(words.index(word))
 
     def _codes_of_words(
@@ -685,8 +691,8 @@ class TableFile(Keys):
         bad = np.isnan(found) & ~column.holes[rows]
         if bad.any():
             row = int(rows[bad.argmax()])
-            where = f"{file.place(row)}, column {short(name)}: {short(column.word(row))!r}"
-            known = f"none of dataset.words.{name}: {_some(words)}"
+            where = f"{file.place(row)}, column {cut_cell(name)}: {cut_cell(column.word(row))!r}"
+            known = f"none of dataset.words.{name}: {_list_some(words)}"
             raise FklError(f"{where} is {known}; add it there, or the word {OTHER} for all other words")
         return found
 
@@ -694,10 +700,10 @@ class TableFile(Keys):
         """Raise an error if one feature per word takes more memory than files of this size should."""
         size = sum(Path(path).stat().st_size for path in [*self.paths, *self.test_paths])
         needed = PER_FEATURE * rows * sum(map(len, learned.values()))
-        if needed > own_file.room(size):
+        if needed > own_file.memory_room(size):
             many = f"{len(learned[name]):,} words in {rows:,} rows make features of {shown_bytes(needed)}"
             mend = "dataset.text=code numbers them, dataset.drop leaves the column out"
-            raise FklError(f"{self.path}, column {short(name)}: {many}; {mend}")
+            raise FklError(f"{self.path}, column {cut_cell(name)}: {many}; {mend}")
 
     def times_of_rows(self, file: Columns) -> NDArray[np.float64]:
         """The time of each row, for dates in microseconds; NaN where it is missing."""
@@ -724,7 +730,7 @@ class TableFile(Keys):
         dates = to_datetime([column.word(row) for row in there.tolist()], format="ISO8601", errors="coerce", utc=True)
         if dates.isna().any():
             row = int(there[dates.isna().argmax()])
-            where = f"{file.place(row)}, column {short(name)}: {short(column.word(row))!r}"
+            where = f"{file.place(row)}, column {cut_cell(name)}: {cut_cell(column.word(row))!r}"
             written = "a date like 2024-01-31 or 2024-01-31 12:30, or in dataset.date_format"
             raise FklError(f"{where} is not a time; must be a number, or {written}")
         times = np.full(len(column.holes), np.nan)
@@ -765,7 +771,7 @@ def _are_dates(column: Column, date_format: str) -> bool:
         if 2 * fits.sum() <= len(first):
             return False
     cells = list(dict.fromkeys(column.cells[row] for row in there))
-    read = [days(cell, date_format) for cell in cells]
+    read = [days_of_date(cell, date_format) for cell in cells]
     if not column.text:
         dates = [EPOCH + timedelta(one) if one == one else None for one in read]
         read = [
@@ -778,14 +784,14 @@ def _are_dates(column: Column, date_format: str) -> bool:
 def _is_format(date_format: str) -> bool:
     """Whether a day or a month written in this format can be read back."""
     try:
-        read = [days(datetime(2001, 12, day, tzinfo=UTC).strftime(date_format), date_format) for day in (1, 31)]
-        first = days("2001-12-01", "%Y-%m-%d")
+        read = [days_of_date(datetime(2001, 12, day, tzinfo=UTC).strftime(date_format), date_format) for day in (1, 31)]
+        first = days_of_date("2001-12-01", "%Y-%m-%d")
         return read in ([first, first + 30], [first, first])
     except ValueError:
         return False
 
 
-def _some(words: Sequence[str]) -> str:
+def _list_some(words: Sequence[str]) -> str:
     """Words as a message lists them: the first ones, and the number of the others."""
     more = len(words) - WORDS_SHOWN
-    return ", ".join(map(short, words[:WORDS_SHOWN])) + (f" and {more} more" if more > 0 else "")
+    return ", ".join(map(cut_cell, words[:WORDS_SHOWN])) + (f" and {more} more" if more > 0 else "")

@@ -121,12 +121,12 @@ class Layout(Keys):
     @cached_property
     def all_columns(self) -> tuple[str, ...]:
         """Names of all columns."""
-        return tuple(expanded(self.columns))
+        return tuple(expand_patterns(self.columns))
 
     @cached_property
     def features(self) -> tuple[str, ...]:
         """Names of the features: all columns except the target, the site and those that are omitted."""
-        others = {self.target, self.site, *expanded(self.leave_out)}
+        others = {self.target, self.site, *expand_patterns(self.leave_out)}
         return tuple(name for name in self.all_columns if name not in others)
 
     def chosen(self, values: Mapping[str, Any]) -> "Layout":
@@ -135,7 +135,7 @@ class Layout(Keys):
         Parameters
         ----------
         values : mapping
-            Values of all keys, see `options`.
+            Values of all keys, see `layout_options`.
 
         Raises
         ------
@@ -147,7 +147,7 @@ class Layout(Keys):
         for switch, choices, where in waiting:
             allowed = by_word(choices)
             word = as_word(values[switch])
-            require(word in allowed, switch, word, f"{listed(allowed)}{where}")
+            require(word in allowed, switch, word, f"{list_allowed(allowed)}{where}")
             change = dict(allowed[word])
             for name in change:
                 require(name in FIELDS, "dataset.table.switches", name, f"one of the fields {', '.join(FIELDS)}")
@@ -158,7 +158,7 @@ class Layout(Keys):
         for name, (low, high, null) in found.limits.items():
             value = values.get(name)
             fits = (null and value is None) or (isinstance(value, int) and low <= value <= high)
-            require(name not in values or fits, name, value, f"{limit(low, high)}{', or null' * null}")
+            require(name not in values or fits, name, value, f"{integer_limits(low, high)}{', or null' * null}")
         if found.format in NAMED_COLUMNS:
             there = found.target in found.all_columns
             require(there, "dataset.table.target", found.target, "one of dataset.table.columns")
@@ -184,7 +184,7 @@ class Option(NamedTuple):
     bounds: Mapping[str, float] = MappingProxyType({})
 
 
-def options(node: Mapping[str, Any]) -> dict[str, Option]:
+def layout_options(node: Mapping[str, Any]) -> dict[str, Option]:
     """Keys of a data set's node besides `table`.
 
     These are the fields of the layout that are next to `table`, its switches, and the key that `replace` names.
@@ -214,14 +214,14 @@ def options(node: Mapping[str, Any]) -> dict[str, Option]:
                 found[name] = Option(bool, "bool", "")
             else:
                 quoted = ", ".join(f'"{word}"' for word in words)
-                found[name] = Option(str, f"{{{quoted}}}", listed(words))
+                found[name] = Option(str, f"{{{quoted}}}", list_allowed(words))
         elif name in FIELDS:
             low, high, null = limits.get(name, (0, 0, True))
             kind = FIELDS[name].type if null else int
             told = str(getattr(kind, "__name__", kind)).replace(" | None", " or null")
             if name in limits:
                 bounds = {"minimum": low} | ({"maximum": high} if high < 2**63 - 1 else {})
-                found[name] = Option(kind, told, f"{limit(low, high)}{', or null' * null}", bounds)
+                found[name] = Option(kind, told, f"{integer_limits(low, high)}{', or null' * null}", bounds)
             else:
                 found[name] = Option(kind, told, "")
         elif name == replaced.get("key"):
@@ -243,18 +243,18 @@ def as_word(value: object) -> str:
     return str(value)
 
 
-def listed(words: Iterable[str]) -> str:
+def list_allowed(words: Iterable[str]) -> str:
     """Allowed words in a sentence."""
     *first, last = words
     return f"{', '.join(first)} or {last}" if first else last
 
 
-def limit(low: int, high: int) -> str:
+def integer_limits(low: int, high: int) -> str:
     """Limits of an integer in words."""
     return f"an integer from {low} to {high}" if high < 2**63 - 1 else f"an integer >= {low}"
 
 
-def expanded(patterns: Iterable[str]) -> Iterator[str]:
+def expand_patterns(patterns: Iterable[str]) -> Iterator[str]:
     """Names that patterns generate, in the order of a shell: the last braces change first."""
     for pattern in patterns:
         choices = []
@@ -269,7 +269,7 @@ def expanded(patterns: Iterable[str]) -> Iterator[str]:
         yield from map("".join, product(*choices))
 
 
-def deciding(node: Mapping[str, Any]) -> dict[str, Any]:
+def deciding_part(node: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a node that decides numbers, without titles and addresses; omitted fields have their defaults."""
     table = {key: value for key, value in {**vars(Layout()), **node["table"]}.items() if key in FIELDS}
     if table["negative"] == -1 and table["format"] in LIBSVM:  # which 1.0.0rc1 did not write

@@ -12,7 +12,7 @@ from fkl.basics.errors import key_prefix, require
 from fkl.data import readers
 from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
-from fkl.data.table_layout import ONLY_TOLD, Layout, options
+from fkl.data.table_layout import ONLY_TOLD, Layout, layout_options
 
 MOST_KEPT = 1 << 27
 """Maximum bytes of a table's features for which the table is kept for the next run."""
@@ -42,7 +42,7 @@ class TableSet:
     @classmethod
     def with_keys(cls, node: Mapping[str, Any]) -> "type[TableSet]":
         """The class whose fields are the keys of this node."""
-        given = options(node)
+        given = layout_options(node)
         for key in given:
             require(key in node, key, None, "given in addition to dataset.table, which names it")
         types = [(key, option.type) for key, option in given.items()]
@@ -82,7 +82,7 @@ class TableSet:
         about = [(place, place.stat().st_mtime_ns, place.stat().st_size) for place in places if place is not None]
         key = repr((layout, store, replacing, about))
         if key not in _LAST:
-            table = readers.read(layout, store, replacing)
+            table = readers.read_dataset(layout, store, replacing)
             _LAST.clear()
             fetched = len(about) < len(places)
             if fetched or not isinstance(table.x, np.ndarray) or table.x.nbytes > MOST_KEPT:

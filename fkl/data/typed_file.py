@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, in_one_line, plural, require, requires_extra
+from fkl.basics.errors import FklError, count_of, in_one_line, require, requires_extra
 from fkl.basics.files import DAMAGE
 from fkl.basics.memory import limited_to_free_memory, shown_bytes
 from fkl.data import csv_file, own_file
-from fkl.data.columns import Coded, Column, Columns, Place, distinct_names, short
+from fkl.data.columns import Coded, Column, Columns, Place, cut_cell, distinct_names
 from fkl.data.encoder import Reading, word_of
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ PER_CELL = 72
 
 def _require_room(path: str, raw: bytes, rows: int, columns: int) -> None:
     needed = (PER_CELL * rows + own_file.PER_COLUMN) * max(columns, 1)  # rows without columns take room, too
-    own_file.require_room(path, raw, needed, f"{rows:,} rows of {plural(columns, 'column')}")
+    own_file.require_room(path, raw, needed, f"{rows:,} rows of {count_of(columns, 'column')}")
 
 
 def _to_pandas(table: Any) -> "DataFrame":
@@ -167,7 +167,7 @@ FORMATS: dict[str, tuple[str, Callable[[str, bytes], Any]]] = {
 """Name of a format and its reader, by file suffix: of columns by name, or of the rows of a sheet."""
 
 
-def read(path: str, raw: bytes, reading: Reading) -> Columns:
+def read_typed_file(path: str, raw: bytes, reading: Reading) -> Columns:
     """Columns of a file in one of these formats, by its content.
 
     Raises
@@ -182,11 +182,11 @@ def read(path: str, raw: bytes, reading: Reading) -> Columns:
         allowed = f"omitted for {path}, which is {'a sheet' if is_sheet else 'a table with names'} and no text"
         require(value == getattr(Reading, key), key, value, allowed)
     try:
-        with requires_extra("files", path), limited_to_free_memory(own_file.room(len(raw))):
+        with requires_extra("files", path), limited_to_free_memory(own_file.memory_room(len(raw))):
             content = reader(path, raw)
             return _columns_of_sheet(path, content, reading) if is_sheet else _columns_by_name(path, content, reading)
     except MemoryError:
-        more = f"{shown_bytes(len(raw))} unpack to more than {shown_bytes(own_file.room(len(raw)))}"
+        more = f"{shown_bytes(len(raw))} unpack to more than {shown_bytes(own_file.memory_room(len(raw)))}"
         raise FklError(f"{path}: {more}; if this is intended, write it without compression") from None
     except DAMAGE as error:
         said = in_one_line(str(error).partition("\n")[0])
@@ -204,7 +204,7 @@ def _columns_by_name(path: str, content: Any, reading: Reading) -> Columns:
     columns = []
     for _, part in parts:
         if not isinstance(part, Fault) and len(part) != rows:
-            part = Fault(f"has {plural(len(part), 'row')} where {short(longest)} has {rows}")
+            part = Fault(f"has {count_of(len(part), 'row')} where {cut_cell(longest)} has {rows}")
         columns.append(Column.unreadable(rows, part) if isinstance(part, Fault) else _convert_column(part, reading))
     if not lengths:
         raise FklError(f"{path}: {next((part for _, part in parts), 'has no column')}")
@@ -215,7 +215,7 @@ def _columns_by_name(path: str, content: Any, reading: Reading) -> Columns:
 
 def _columns_of_sheet(path: str, rows: list[list[object]], reading: Reading) -> Columns:
     """Columns of a sheet, like those of text: names in its first row, unless that has only numbers."""
-    allowed = f"fewer than the {plural(len(rows), 'row')} of {path}"
+    allowed = f"fewer than the {count_of(len(rows), 'row')} of {path}"
     require(reading.skip < max(1, len(rows)), "skip", reading.skip, allowed)
     rows = rows[reading.skip :]
     empty = [all(cell is None for cell in row) for row in rows]

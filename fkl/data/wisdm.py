@@ -13,7 +13,7 @@ from fkl.basics.errors import FklError, require
 from fkl.basics.keys import Keys, key
 from fkl.data.problem import Table
 from fkl.data.store import DataFile, Store
-from fkl.screen.messages import say
+from fkl.screen.messages import print_lines
 
 URL = (
     "https://archive.ics.uci.edu/static/public/507/wisdm+smartphone+and+smartwatch+activity+and+biometrics+dataset.zip"
@@ -175,7 +175,7 @@ class Wisdm(Keys):
             The errors of `read`.
         """
         recordings = self.read(store, rng)
-        say(recordings.summary)
+        print_lines(recordings.summary)
         return recordings.table
 
     def _places(self, store: Store) -> dict[DataFile, Path]:

@@ -319,7 +319,7 @@ class DivergedError(FklError):
     """
 
     def __init__(self, algorithm: Any, failed: Any, t: int, not_finite: str = "") -> None:
-        keys, mend = _blamed(algorithm, len(failed.elapsed))
+        keys, mend = _blame_large_keys(algorithm, len(failed.elapsed))
         said = f"{algorithm.label} diverged in round {t + 1} {mend}"
         super().__init__(f"{algorithm.label}: {not_finite}" if not_finite and not keys else said)
         self.failed, self.t = failed, t
@@ -330,7 +330,7 @@ class DivergedError(FklError):
         return f"{self.args[0]}; {kept} {self.folder}" if self.folder else str(self.args[0])
 
 
-def blame(algorithm: Any, rounds: int) -> str:
+def blame_keys(algorithm: Any, rounds: int) -> str:
     """Names the keys that made a method diverge, as the end of a sentence: ``with algo.eta=5.0: lower it``.
 
     The step theta <- theta - step (gradient + 2 lam theta) overshoots because of the regulariser if step lam is above
@@ -343,11 +343,11 @@ def blame(algorithm: Any, rounds: int) -> str:
     rounds : int
         Number T of rounds, because eta=null means 1/sqrt(T).
     """
-    return _blamed(algorithm, rounds)[1]
+    return _blame_large_keys(algorithm, rounds)[1]
 
 
-def _blamed(algorithm: Any, rounds: int) -> tuple[bool, str]:
-    """Whether any key is unusually large, and the message of `blame`."""
+def _blame_large_keys(algorithm: Any, rounds: int) -> tuple[bool, str]:
+    """Whether any key is unusually large, and the message of `blame_keys`."""
     algorithm = getattr(algorithm, "innermost", algorithm)  # conditions have no step size
     values = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     size = next((name for name in STEP_SIZES if name in values), None)

@@ -11,7 +11,7 @@ import numpy as np
 from fkl.basics.errors import in_one_line
 from fkl.basics.files import CannotWriteError, read_sealed, write_sealed
 from fkl.basics.plain_data import NotPlainError, Reader, Writer
-from fkl.screen.messages import warning
+from fkl.screen.messages import show_warning
 
 Kept = TypeVar("Kept")
 CHECKPOINT = "checkpoint"
@@ -117,11 +117,11 @@ class Checkpoint:
             words = np.frombuffer(json.dumps(text).encode(), np.uint8)
             write_sealed(self.file, {TEXT: words, **writer.arrays})
         except NotPlainError as error:  # only a user's own method
-            warning(f"no checkpoints are saved: the method's state holds {error}")
+            show_warning(f"no checkpoints are saved: the method's state holds {error}")
             self._every = float("inf")
         except CannotWriteError as error:  # there may be space next time
             if not self._warned:
-                warning(f"no checkpoint for now: {error}")
+                show_warning(f"no checkpoint for now: {error}")
             self._warned = True
         self.wait()
 
@@ -148,4 +148,4 @@ class Checkpoint:
         return None
 
     def _say_anew(self, why: str) -> None:
-        warning(f"{self.file}: not used, so the run starts from the beginning ({in_one_line(why)})")
+        show_warning(f"{self.file}: not used, so the run starts from the beginning ({in_one_line(why)})")

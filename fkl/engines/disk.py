@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics import memory
-from fkl.basics.arrays import Array, parts, rebuilt
+from fkl.basics.arrays import Array, arrays_of, with_arrays
 from fkl.basics.errors import BadValue
 from fkl.conditions.wrapped import SumOnly
 from fkl.config.loading import Run
@@ -83,7 +83,7 @@ class Stored:
     """States of the clients of all parts, and their outcomes in this round, in large arrays."""
 
     def __init__(self, clients: int) -> None:
-        self.parts = [*memory.blocks(clients, CLIENTS_A_PART)]
+        self.parts = [*memory.row_blocks(clients, CLIENTS_A_PART)]
         self._states: dict[int, Any] = {}
         self._held: dict[tuple[int, int], NDArray[np.uint8]] = {}
         self._shown: dict[str, NDArray[Any]] = {}
@@ -97,19 +97,19 @@ class Stored:
 
     def keep(self, number: int, state: Any) -> None:
         """Copy the state of a part to its place in the arrays."""
-        arrays, places = parts(state), []
+        arrays, places = arrays_of(state), []
         for place, array in enumerate(arrays):
             key = len(arrays), place  # conditions get memory in the first round
             if key not in self._held:  # the last part may have nearly twice as many clients as the others
                 size = -(-array.nbytes // ALIGNED) * ALIGNED
-                self._held[key] = memory.empty((len(self.parts) + 1, size), np.uint8)
+                self._held[key] = memory.empty_array((len(self.parts) + 1, size), np.uint8)
             held = self._held[key].reshape(-1)[number * self._held[key].shape[1] :]
             places.append(held[: array.nbytes].view(array.dtype).reshape(array.shape))
         # A method may return one field's array in another field
         moved = len(arrays) > 1 and any(np.may_share_memory(*both) for both in product(arrays, places))
         for place, array in zip(places, [*map(np.array, arrays)] if moved else arrays, strict=True):
             place[...] = array
-        self._states[number] = rebuilt(state, places)
+        self._states[number] = with_arrays(state, places)
 
     def show(self, some: slice, outcome: Outcome | None) -> None:
         """Copy these clients' outcome, field by field, to its place in the arrays."""
@@ -120,7 +120,7 @@ class Stored:
             if values is not None:
                 if name not in self._shown:
                     shape = (len(values), self.parts[-1].stop, *values.shape[2:])
-                    self._shown[name] = memory.zeros(shape, values.dtype)
+                    self._shown[name] = memory.zeros_array(shape, values.dtype)
                 self._shown[name][:, some] = values
 
     def outcome(self) -> Outcome:
@@ -199,7 +199,9 @@ class Disk(Numba):
                     for term in terms:
                         total += term
         if up is not None:
-            up = wire.rebuilt(up, [OfAllParts(*both, share) for both in zip(wire.payloads_of(up), sums, strict=True)])
+            up = wire.rebuild_message(
+                up, [OfAllParts(*both, share) for both in zip(wire.payloads_of(up), sums, strict=True)]
+            )
         return stored, up, stored.outcome() if shows else None
 
     def checkpoint(self, folder: Path, every: float | None, digest: str, follower: Follower | None) -> Checkpoint:

@@ -15,7 +15,7 @@ from fkl.data.dealt_rows import is_judged
 from fkl.engines.base import Engine, make_world
 from fkl.engines.rounds import before_first_round
 from fkl.kernels.threads import at_most
-from fkl.screen.messages import say
+from fkl.screen.messages import print_lines
 
 
 class Jax(Engine):
@@ -52,13 +52,13 @@ class Jax(Engine):
 
     def announce(self) -> None:
         """Print the device."""
-        say(f"engine=jax: on {device_name()}")
+        print_lines(f"engine=jax: on {device_name()}")
 
     def rounds(self, algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
         """Run the remaining rounds, many in each scan, and pause after each scan."""
-        from fkl.engines.jax_world import play
+        from fkl.engines.jax_world import play_scans
 
-        return play(algorithm, world, in_progress, watched)
+        return play_scans(algorithm, world, in_progress, watched)
 
     def notes(self) -> dict[str, Any]:
         """Name of the device."""
@@ -66,12 +66,12 @@ class Jax(Engine):
 
     def forecast(self, experiment: Any, threads: int | None, sampled: Callable[..., float]) -> tuple[float, str] | None:
         """Estimate the seconds from the first scan of one replicate; None for a method that cannot be traced."""
-        from fkl.engines.jax_world import play
+        from fkl.engines.jax_world import play_scans
 
         with suppress(FklError), at_most(threads), np.errstate(all="ignore"):
             world, _ = make_world(replace(experiment, engine=self), (0,))
             in_progress = before_first_round(experiment, world)
-            with closing(play(experiment.algorithm, world, in_progress)) as rounds:
+            with closing(play_scans(experiment.algorithm, world, in_progress)) as rounds:
                 next(rounds)
             seconds = in_progress.seconds / in_progress.t * experiment.problem.rounds * experiment.replicates
             return seconds, f" on {device_name()}, once it is compiled"

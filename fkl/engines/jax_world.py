@@ -17,7 +17,7 @@ import numpy as np
 from jax import lax
 from jax.errors import JAXIndexError, JaxRuntimeError, JAXTypeError
 
-from fkl.basics.arrays import filled, parts, rebuilt, traced
+from fkl.basics.arrays import arrays_of, fill_missing, is_traced, with_arrays
 from fkl.basics.errors import FklError, own_place
 from fkl.basics.random_streams import Role
 from fkl.contract.world import FEATURES, Algorithm, BatchSamples, Common, Made, World
@@ -44,7 +44,7 @@ ANGLES = 2**28
 """Maximum number of angles of a scan on a CPU: a few seconds."""
 
 
-def play(algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
+def play_scans(algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
     """Run the remaining rounds, and pause after each scan; see `fkl.engines.base.Engine.rounds`."""
     problem, seconds = world.problem, in_progress.seconds
     # Set for this block, not for the process, because a program that uses fkl may have its own precision
@@ -63,20 +63,20 @@ def play(algorithm: Algorithm, world: World, in_progress: Any, watched: bool = F
                     in_progress.t = t + 1
                 seconds += took
                 if watched:
-                    _settle(in_progress)
+                    _copy_to_host(in_progress)
                 yield len(rounds)
         except NotFiniteError:
-            _settle(in_progress)
+            _copy_to_host(in_progress)
             raise
         except JaxRuntimeError as error:
             if "RESOURCE_EXHAUSTED" not in str(error):
                 raise
             raise MemoryError("the device has no more memory") from None
-        _settle(in_progress)
+        _copy_to_host(in_progress)
     in_progress.judge.close()
 
 
-def _settle(in_progress: Any) -> None:
+def _copy_to_host(in_progress: Any) -> None:
     """Copy the state and the judge's sums to the host, as numpy arrays."""
     in_progress.state = _of_numpy(in_progress.state)
     if isinstance(in_progress.judge, StreamJudge):
@@ -84,7 +84,7 @@ def _settle(in_progress: Any) -> None:
 
 
 def _of_numpy(value: Any) -> Any:
-    return rebuilt(value, map(np.array, parts(value)))
+    return with_arrays(value, map(np.array, arrays_of(value)))
 
 
 class Told(NamedTuple):
@@ -169,12 +169,12 @@ class Scan:
         self._minimiser: Any = None
         self._fixed = _Fixed(
             () if bank is None else _on_device((bank.rho, bank.scale, bank.phase)),
-            () if self._of_streams else _on_device(parts(world.samples.rows)),
+            () if self._of_streams else _on_device(arrays_of(world.samples.rows)),
         )
         # Find the shapes of a round's results; tracing also records its requests to the host
         given = self.given(range(1), 1)
         try:
-            shown, made = jax.eval_shape(self._first_round, self._fixed, parts(state), given)
+            shown, made = jax.eval_shape(self._first_round, self._fixed, arrays_of(state), given)
         except (JAXTypeError, JAXIndexError) as error:  # from a user's class that wrongly claims to be traceable
             [why, *_] = str(error).splitlines()
             raise FklError(
@@ -187,8 +187,10 @@ class Scan:
                 require_shape("Outcome.loss", loss, *judge.loss.shape, None)
                 judge.kernel_loss = np.zeros(loss.shape) if judge.kernel_loss is None else judge.kernel_loss
         # A condition's memory starts with zeros
-        self._state = state = filled(state, rebuilt(self._state, [np.zeros(one.shape, one.dtype) for one in made]))
-        self._fixed = self._fixed._replace(minimiser=_on_device(parts(self._minimiser)))
+        self._state = state = fill_missing(
+            state, with_arrays(self._state, [np.zeros(one.shape, one.dtype) for one in made])
+        )
+        self._fixed = self._fixed._replace(minimiser=_on_device(arrays_of(self._minimiser)))
         # Scans have equal lengths, limited by memory and time, so the last scan wastes few rounds
         nbytes = 0 if self._of_streams else shown.size * shown.dtype.itemsize
         nbytes += sum(part.nbytes for part in jax.tree.leaves(self.given(range(1), 1)))
@@ -198,7 +200,7 @@ class Scan:
         scans = -(-rounds // max(LEAST_ROUNDS, most))
         self.length = max(LEAST_ROUNDS, -(-rounds // scans))
         program, given = jax.jit(self._rounds, donate_argnums=1), self.given(range(1), self.length)
-        self._compiled = _compiled(program.lower(*self._placed(state, given)))
+        self._compiled = _compile_lowered(program.lower(*self._placed(state, given)))
 
     @property
     def state(self) -> Any:
@@ -209,15 +211,17 @@ class Scan:
         """The state after these rounds, and their results; the sums of a `StreamJudge` include them already."""
         (made, sums), told = self._compiled(*self._placed(state, given))
         if self._of_streams:
-            self._judge.sums = rebuilt(self._judge.sums, sums)
-        return rebuilt(state, made), Told(*(tuple(map(np.asarray, values)) for values in told))
+            self._judge.sums = with_arrays(self._judge.sums, sums)
+        return with_arrays(state, made), Told(*(tuple(map(np.asarray, values)) for values in told))
 
     def enter(self, t: int, told: Told) -> None:
         """Record the messages and the outcome of round t."""
         channel, judge, changing = self._world.channel, self._judge, iter(told.sizes)
         channel.open_round(t, self._world.problem.present[t])
         for book, given in self._booked:
-            book(channel, *rebuilt(given, [next(changing) if traced(part) else part for part in parts(given)]))
+            book(
+                channel, *with_arrays(given, [next(changing) if is_traced(part) else part for part in arrays_of(given)])
+            )
         if not self._of_streams:
             fine = judge.enter(t, *told.shown)
         else:
@@ -230,7 +234,7 @@ class Scan:
 
     def _placed(self, state: Any, given: Given) -> tuple[Any, Any, Any]:
         """The program's arguments on its devices."""
-        carried = parts(state), parts(self._judge.sums) if self._of_streams else ()
+        carried = arrays_of(state), arrays_of(self._judge.sums) if self._of_streams else ()
         return self._devices.placed(self._fixed), self._devices.placed(carried), self._devices.placed(given, 1)
 
     def given(self, rounds: range, length: int) -> Given:
@@ -251,19 +255,19 @@ class Scan:
         """All rounds of a scan, for tracing."""
 
         def one(carried: Any, given: Given) -> Any:
-            state, outcome = self._step(fixed, rebuilt(self._state, carried[0]), given, iter(given.of_host))
+            state, outcome = self._step(fixed, with_arrays(self._state, carried[0]), given, iter(given.of_host))
             # The judge's sums, and its input of this round
             sums, shown = (), (outcome,)
             if self._of_streams:
                 _, y, share = given.samples
-                added = rebuilt(self._judge.sums, carried[1]).after(
+                added = with_arrays(self._judge.sums, carried[1]).after(
                     outcome, y, share > 0, self._judge.lam, self._judge.problem.loss
                 )
                 sure = () if outcome.variance is None else (outcome.y_hat, outcome.variance, outcome.log_density)
                 sure = tuple(part for part in sure if part is not None)
-                sums, shown = parts(added), (*map(sum_in_order, added.terms()), *sure)
-            after = parts(state), sums
-            changing = tuple(part for _, given_too in self._booked for part in parts(given_too) if traced(part))
+                sums, shown = arrays_of(added), (*map(sum_in_order, added.terms()), *sure)
+            after = arrays_of(state), sums
+            changing = tuple(part for _, given_too in self._booked for part in arrays_of(given_too) if is_traced(part))
             kept = jax.tree.map(lambda new, old: jnp.where(given.counts, new, old), after, carried)
             return kept, Told(shown, changing)
 
@@ -271,8 +275,8 @@ class Scan:
 
     def _first_round(self, fixed: _Fixed, state: Any, given: Given) -> Any:
         one = jax.tree.map(lambda values: values[0], given)
-        self._state, outcome = self._step(fixed, rebuilt(self._state, state), one, None)
-        return (outcome.y_hat, outcome.loss) if self._of_streams else outcome, parts(self._state)
+        self._state, outcome = self._step(fixed, with_arrays(self._state, state), one, None)
+        return (outcome.y_hat, outcome.loss) if self._of_streams else outcome, arrays_of(self._state)
 
     def _step(self, fixed: _Fixed, state: Any, given: Given, of_host: Iterator[Array] | None) -> tuple[Any, Any]:
         """A traced round of the method in a world of placeholders; without `of_host`, its requests are recorded."""
@@ -283,14 +287,14 @@ class Scan:
             "streams": _Streams(world.streams, host),
             "channel": _Channel(world.channel, host, always=bool((world.problem.together > 0).all())),
         }
-        here = _WorldOfRound(**_fields(world) | standing, host=host)
-        known = vars(here)["common"] = _CommonOfRound(**_fields(common))
+        here = _WorldOfRound(**_dataclass_fields(world) | standing, host=host)
+        known = vars(here)["common"] = _CommonOfRound(**_dataclass_fields(common))
         if self._bank is not None:
             like, angles = JaxBank(*fixed.features), HERE if _on_cpu() else ELSEWHERE
             vars(known)["bank"] = known.of_outputs(replace(like, precision=self._bank.precision, at_once=angles))
         if not self._of_streams:
-            minimiser = None if of_host is None else rebuilt(self._minimiser, fixed.minimiser)
-            rows = rebuilt(world.samples.rows, fixed.rows)
+            minimiser = None if of_host is None else with_arrays(self._minimiser, fixed.minimiser)
+            rows = with_arrays(world.samples.rows, fixed.rows)
             vars(here)["samples"] = held = _Samples(world.samples, rows, minimiser)
             vars(here)["held"] = replace(world.held, made=Made({FEATURES: rows}))
         state, outcome = self._algorithm.step(here, state, given.t)
@@ -300,7 +304,7 @@ class Scan:
         return state, outcome
 
 
-def _fields(value: Any) -> dict[str, Any]:
+def _dataclass_fields(value: Any) -> dict[str, Any]:
     return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
@@ -308,7 +312,7 @@ _newest: dict[str, Any] = {}
 """The last compiled program, by its text, because later replicates usually need the same program."""
 
 
-def _compiled(lowered: Any) -> Any:
+def _compile_lowered(lowered: Any) -> Any:
     text = lowered.as_text()
     if text not in _newest:
         _newest.clear()

@@ -19,10 +19,10 @@ from fkl.engines.base import DivergedError, Experiment, NotFiniteError, make_wor
 from fkl.engines.checkpoint import Checkpoint
 from fkl.kernels.functions import Function
 from fkl.kernels.threads import at_most
-from fkl.screen.messages import warning
+from fkl.screen.messages import show_warning
 from fkl.tasks import Judge
 from fkl.wire import Channel, Ledger
-from fkl.wire.payloads import kinds
+from fkl.wire.payloads import payloads_by_kind
 
 EARLY = 10
 """Number of rounds in which no usual step size makes numbers diverge; earlier divergence names the array."""
@@ -104,7 +104,7 @@ class InProgress:
         return float(self.elapsed[max(0, self.t - 1)])
 
 
-def simulate(
+def simulate_run(
     experiment: Experiment,
     threads: int | None = None,
     chunk: int | None = None,
@@ -139,20 +139,20 @@ def simulate(
         Each chunk as soon as its replicates have ended; chunks that ended before the checkpoint are not repeated.
     """
     engine = experiment.engine
-    with _playing(experiment, threads, chunk):
+    with _limit_resources(experiment, threads, chunk):
         # Resume from the checkpoint's position, or start from the beginning
         place, resumed = checkpoint.place() if checkpoint is not None else None, None
         if checkpoint is not None and place is not None and place[0] < experiment.replicates:
             world = _world_of(experiment, *place)
             resumed = checkpoint.load(world, InProgress)
         if place is None or resumed is None:
-            first, together = 0, fitting(experiment, chunk)
+            first, together = 0, fitting_chunk(experiment, chunk)
         else:
             (first, together), in_progress = place, resumed
             world.channel.ledger = in_progress.ledger
             advance(first * world.problem.rounds + len(world.streams.replicates) * in_progress.t)
     while first < experiment.replicates:
-        with _playing(experiment, threads, chunk):
+        with _limit_resources(experiment, threads, chunk):
             if resumed is None:
                 world = _world_of(experiment, first, together)
                 in_progress = before_first_round(experiment, world)
@@ -187,13 +187,13 @@ def simulate(
                     )
                     played = replace(played, learned=tuple(Learned(*parts) for parts in each))
                 except (FklError, MemoryError) as error:  # the run itself is still recorded
-                    warning(f"the learned functions are not saved: {error}")
+                    show_warning(f"the learned functions are not saved: {error}")
         yield engine.gathered(played)
         first, resumed = first + together, None
 
 
 @contextmanager
-def _playing(experiment: Experiment, threads: int | None, chunk: int | None) -> Iterator[None]:
+def _limit_resources(experiment: Experiment, threads: int | None, chunk: int | None) -> Iterator[None]:
     """Limit threads and memory, and silence overflow warnings, because the judge finds numbers that grow too large."""
     with at_most(threads), np.errstate(all="ignore"), within_memory(experiment, chunk):
         yield
@@ -242,7 +242,7 @@ NOISE_BYTES = 2**20
 KEYS_NAMED = 3
 
 
-def fitting(experiment: Experiment, chunk: int | None = None) -> int:
+def fitting_chunk(experiment: Experiment, chunk: int | None = None) -> int:
     """Number of replicates to run together: `chunk`, or as many as fit; refuse runs that cannot fit."""
     problem = experiment.problem
     together = min(chunk or 1, experiment.replicates)
@@ -253,7 +253,7 @@ def fitting(experiment: Experiment, chunk: int | None = None) -> int:
     of_rounds = [f"algo.{key.name}" for key in fields(algorithm) if getattr(algorithm, key.name) == problem.rounds]
     keys = ", ".join(of_rounds or ["partition.rounds", "partition.clients"])
     memory.require_memory(together * rows, what, f"{keys} or chunk={together}" if together > 1 else keys)
-    fits = experiment.task.replicates_at_once(partial(rehearse, experiment))
+    fits = experiment.task.replicates_at_once(partial(rehearse_round, experiment))
     together = together if chunk and experiment.redraw is None else fits
     if experiment.engine.all_together and together < experiment.replicates:
         every, mend = experiment.replicates, f"replicates={together}"
@@ -263,7 +263,7 @@ def fitting(experiment: Experiment, chunk: int | None = None) -> int:
     return together
 
 
-def rehearse(experiment: Experiment) -> tuple[int, int]:
+def rehearse_round(experiment: Experiment) -> tuple[int, int]:
     """Rehearse the first round with one replicate; return approximately the bytes that it holds, and its peak.
 
     All code is compiled here, outside the clock, and a run that does not fit is refused before it begins. If kernels
@@ -316,10 +316,10 @@ def _first_round(experiment: Experiment) -> int:
     world, _ = make_world(experiment, (0,))
     state = experiment.algorithm.init(world)
     temporaries = 12 * 8 * experiment.problem.clients * experiment.dictionary.N  # a round's (R, K, N) arrays in float64
-    held = memory.nbytes(state) + memory.nbytes(vars(world.common).get("bank")) + temporaries
+    held = memory.count_bytes(state) + memory.count_bytes(vars(world.common).get("bank")) + temporaries
     world.channel.open_round(0, world.problem.present[0])
     _, outcome = experiment.algorithm.step(world, state, 0)
-    held += memory.nbytes(getattr(vars(world).get("samples"), "gone_over", None))
+    held += memory.count_bytes(getattr(vars(world).get("samples"), "gone_over", None))
     if experiment.task.judge_counts:
         experiment.task.judge(world, experiment.algorithm).enter(0, outcome)
     return held
@@ -348,7 +348,7 @@ class _Watching(Channel):
         return super().send_to_neighbours(message, *how)
 
     def _first_not_finite_part(self, message: Any) -> str:
-        for name, payloads in kinds(message):
+        for name, payloads in payloads_by_kind(message):
             for payload in payloads:
                 for leading in getattr(payload, "leading", ()):
                     values, told = getattr(payload, leading), f"{type(message).__name__}.{name}"

@@ -194,7 +194,7 @@ class IncrementalClassifier(ClassifierMixin, Incremental):  # type: ignore[misc]
         """
         with self._unchanged_by_errors():
             if classes is not None:
-                both = _two(np.unique(np.asarray(classes)))
+                both = _both_classes(np.unique(np.asarray(classes)))
                 known = getattr(self, "classes_", both)
                 if both.tolist() != known.tolist():
                     raise ValueError(f"classes={classes} is not the same as on the last call, which was {known}")
@@ -205,7 +205,7 @@ class IncrementalClassifier(ClassifierMixin, Incremental):  # type: ignore[misc]
         """-1 and 1."""
         check_classification_targets(y)
         if not hasattr(self, "classes_"):
-            self.classes_ = _two(np.unique(y))
+            self.classes_ = _both_classes(np.unique(y))
         known = np.isin(y, self.classes_)
         require(bool(known.all()), "y", next(iter(y[~known]), ""), f"a class: {' or '.join(map(str, self.classes_))}")
         return np.where(y == self.classes_[1], 1.0, -1.0)
@@ -231,7 +231,7 @@ class IncrementalClassifier(ClassifierMixin, Incremental):  # type: ignore[misc]
         return np.stack([1 - second, second], axis=1)
 
 
-def _two(classes: NDArray[Any]) -> NDArray[Any]:
+def _both_classes(classes: NDArray[Any]) -> NDArray[Any]:
     """Both classes; a ValueError in scikit-learn's words for another number."""
     if len(classes) > 2:
         kind = type_of_target(classes)

@@ -171,7 +171,7 @@ class OmklGfRegressor(StreamLearner, IncrementalRegressor):
         return OmklGf(eta=self.eta, lam=self.lam, M=self.M, J=self.J, exploring=self.exploring, **_of_numbers(self))
 
     def _rounds(self, samples: int) -> int:
-        return _horizon(self)
+        return _draw_horizon(self)
 
 
 class OmklGfClassifier(StreamLearner, IncrementalClassifier):
@@ -213,7 +213,7 @@ class OmklGfClassifier(StreamLearner, IncrementalClassifier):
         return OmklGf(eta=self.eta, lam=self.lam, M=self.M, J=self.J, exploring=self.exploring, loss=loss)
 
     def _rounds(self, samples: int) -> int:
-        return _horizon(self)
+        return _draw_horizon(self)
 
 
 class OmkrRegressor(StreamLearner, IncrementalRegressor):
@@ -308,7 +308,7 @@ def _of_classes(model: Any) -> str:
     return str(model.loss)
 
 
-def _horizon(model: Any) -> int:
+def _draw_horizon(model: Any) -> int:
     """Samples for which random numbers are drawn in advance."""
     if model.horizon is not None:
         require(model.horizon >= 1, "horizon", model.horizon, "an integer >= 1, or None")

@@ -12,7 +12,7 @@ from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError, require
 from fkl.basics.random_streams import Streams
 from fkl.contract.world import World
-from fkl.engines.base import blame
+from fkl.engines.base import blame_keys
 from fkl.estimators.base import Incremental, chosen_kernels, seed_of_random_state
 from fkl.kernels import Dictionary
 
@@ -118,7 +118,7 @@ class StreamLearner(Incremental):
                 state = self._learner.play(world, state, rounds)
             learned = [array for array in vars(state).values() if isinstance(array, np.ndarray)]
             if not all(np.isfinite(array).all() for array in (state.played.y_hat, *learned)):
-                mend = blame(self._learner, rounds.stop).replace("algo.", "")
+                mend = blame_keys(self._learner, rounds.stop).replace("algo.", "")
                 raise FklError(f"{self._learner.label} diverged by sample {rounds.stop} {mend}")
         self._world, self._state, self._seen = world, state, end
         return end

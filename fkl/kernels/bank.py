@@ -14,10 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.arrays import Array, namespace, traced
+from fkl.basics.arrays import Array, array_namespace, is_traced
 from fkl.basics.pointwise import SQUARED, PointwiseLoss
 from fkl.kernels.threads import in_parts
-from fkl.kernels.threads import share as divide
+from fkl.kernels.threads import share_work as divide
 
 Stepped = tuple[NDArray[np.float64], NDArray[np.float64], Array]
 """Predictions, |theta|^2, and theta after the step."""
@@ -104,7 +104,7 @@ class FeatureBank:
     def accumulate(self, x: Array, update: Array, share: Array | None = None) -> NDArray[np.float64]:
         """sum_k share_k update[r, k, i] z_i(x_k) for x (K, d), update (R, K, N) and share (K,): shape (R, N, width).
 
-        Without `share`, every client has weight 1.
+        Without `share_work`, every client has weight 1.
         """
         if share is not None:
             update = update * share[:, None]
@@ -275,8 +275,8 @@ class FeatureBank:
 
 def without_negative(gram: Array) -> Array:
     """The symmetric matrices (..., P, P) with negative eigenvalues set to 0."""
-    xp = namespace(gram)
-    values, vectors = eigh(gram)
+    xp = array_namespace(gram)
+    values, vectors = symmetric_eigen(gram)
     return xp.matmul(vectors * xp.maximum(values, 0)[..., None, :], vectors.swapaxes(-1, -2))
 
 
@@ -289,10 +289,10 @@ def _least_pivots(matrices: Array) -> NDArray[np.float64]:
     return np.array(least).reshape(matrices.shape[:-2])
 
 
-def eigh(matrices: Array) -> tuple[Array, Array]:
+def symmetric_eigen(matrices: Array) -> tuple[Array, Array]:
     """Eigenvalues (..., P), ascending, and eigenvectors (..., P, P) of symmetric matrices (..., P, P), in threads."""
-    if traced(matrices):
-        values, vectors = namespace(matrices).linalg.eigh(matrices)
+    if is_traced(matrices):
+        values, vectors = array_namespace(matrices).linalg.eigh(matrices)
         return values, vectors
     flat = matrices.reshape(-1, *matrices.shape[-2:])
     values, vectors = np.empty(flat.shape[:-1]), np.empty(flat.shape)
@@ -320,7 +320,7 @@ class CompiledBank(FeatureBank):
         out = np.empty((self.replicates, x.shape[0], self.kernels))
         rest = read_only(self.split(np.ascontiguousarray(theta, self.precision))), self.norm, out
         runs, elements = -(-self.kernels // compiled.KERNEL_RUN), out.size * self.rho.shape[-1]
-        divide(compiled.predict, self.replicates * runs, elements, *self._with_usual(x), *rest)
+        divide(compiled.predict_kernels, self.replicates * runs, elements, *self._with_usual(x), *rest)
         return out
 
     def accumulate(self, x: Array, update: Array, share: Array | None = None) -> NDArray[np.float64]:
@@ -333,7 +333,7 @@ class CompiledBank(FeatureBank):
         rest = told, read_only(weight), self.norm, like, self.split(out)
         sums = self.replicates * self.kernels
         elements = (np.count_nonzero(update) + CLIENTS_A_SUM * sums) * self.rho.shape[-1]
-        divide(compiled.accumulate, sums, elements, *self._with_usual(x), *rest)
+        divide(compiled.accumulate_gradients, sums, elements, *self._with_usual(x), *rest)
         return out
 
     def descend(
@@ -355,7 +355,7 @@ class CompiledBank(FeatureBank):
         given = (np.ascontiguousarray(values, np.float64) for values in (y, share, np.broadcast_to(step, f.shape)))
         target, there, steps = map(read_only, given)
         own = samples, few, target, there, *draws, self.norm, steps, lam, loss, self.split(theta), f, squared_norm
-        divide(compiled.descend, self.replicates * self.kernels, theta.size, *own)
+        divide(compiled.descend_clients, self.replicates * self.kernels, theta.size, *own)
         return f, squared_norm, theta
 
     def follow(
@@ -372,7 +372,9 @@ class CompiledBank(FeatureBank):
             if omega.size:
                 samples, draws = (read_only(values) for values in (np.ascontiguousarray(x, omega.dtype), omega))
                 own = samples, draws, first, read_only(self.phases_like(omega.dtype))
-                divide(compiled.follow, self.replicates * omega.shape[1], f.size * self.rho.shape[-1], *own, *rest)
+                divide(
+                    compiled.follow_stream, self.replicates * omega.shape[1], f.size * self.rho.shape[-1], *own, *rest
+                )
         return f, squared_norm, theta
 
     def moments(
@@ -387,7 +389,7 @@ class CompiledBank(FeatureBank):
         targets, weights = (read_only(np.ascontiguousarray(values, np.float64)) for values in (y, weight))
         asked, like = np.ones((R, N), np.bool_) if chosen is None else chosen, np.empty(0, self.precision)
         own = samples, targets, weights, *draws, self.norm, like, read_only(asked), gram, pull
-        divide(compiled.moments, R * N, int(np.count_nonzero(weight)) * R // len(weight) * N * P, *own)
+        divide(compiled.accumulate_moments, R * N, int(np.count_nonzero(weight)) * R // len(weight) * N * P, *own)
         return gram, pull
 
     def gaussian(self, x: Array, theta: Array, root: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -398,7 +400,9 @@ class CompiledBank(FeatureBank):
         spread = np.empty_like(mean)
         own = (read_only(np.ascontiguousarray(values, np.float64)) for values in (theta, root))
         rest = self.norm, np.empty(0, self.precision), *own, mean, spread
-        divide(compiled.gaussian, self.replicates * self.kernels, mean.size * self.width, *self._operands(x), *rest)
+        divide(
+            compiled.predict_gaussian, self.replicates * self.kernels, mean.size * self.width, *self._operands(x), *rest
+        )
         return mean, spread
 
     def posterior(
@@ -410,10 +414,10 @@ class CompiledBank(FeatureBank):
         given = [np.ascontiguousarray(values, np.float64) for values in (gram, pull, noise)]
         out = np.empty_like(given[0]), np.empty_like(given[1]), np.empty_like(given[2])
         whole = np.empty(noise.shape, np.bool_)
-        divide(compiled.posterior, whole.size, gram.size * self.width, *given, *out, whole)
+        divide(compiled.factor_posterior, whole.size, gram.size * self.width, *given, *out, whole)
         if not whole.all():
             given[0] = np.where(whole[..., None, None], given[0], without_negative(given[0]))
-            divide(compiled.posterior, whole.size, gram.size * self.width, *given, *out, whole)
+            divide(compiled.factor_posterior, whole.size, gram.size * self.width, *given, *out, whole)
         return out
 
     def _with_usual(self, x: Array) -> tuple[Any, ...]:
@@ -421,7 +425,7 @@ class CompiledBank(FeatureBank):
         from fkl.kernels import compiled
 
         samples, *draws = self._operands(x)
-        found = compiled.usual(samples)
+        found = compiled.usual_values(samples)
         few = None if found is None else compiled.Usual(*map(read_only, (*found, self._frequency_sums)))
         return samples, few, *draws
 

@@ -30,7 +30,7 @@ def _cache_of(function: Function) -> Any:
     try:
         return _Cache(function)
     except RuntimeError:  # it finds no writeable folder
-        _tell("no folder for the cache is writeable")
+        _tell_reason("no folder for the cache is writeable")
         return NullCache()
 
 
@@ -51,12 +51,12 @@ class _Cache(FunctionCache):  # type: ignore[misc]
         try:
             super().save_overload(*of_function)
         except OSError as error:
-            _tell(error.strerror or str(error))
+            _tell_reason(error.strerror or str(error))
 
 
 @cache
-def _tell(why: str) -> None:
-    from fkl.screen.messages import warning
+def _tell_reason(why: str) -> None:
+    from fkl.screen.messages import show_warning
 
     mend = "set NUMBA_CACHE_DIR to a writeable folder"
-    warning(f"compiled code is not kept, so every process compiles it again ({why}); {mend}")
+    show_warning(f"compiled code is not kept, so every process compiles it again ({why}); {mend}")

@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 
-from fkl.basics.arrays import Array, namespace, traced
+from fkl.basics.arrays import Array, array_namespace, is_traced
 
 CLIENT_TILE = 256
 """Clients that one BLAS product adds up, in an order that other code cannot reproduce."""
 
 
-def tiles(clients: int) -> Iterator[slice]:
+def client_tiles(clients: int) -> Iterator[slice]:
     """Tiles of this many clients; the last one may be shorter."""
     return (slice(start, start + CLIENT_TILE) for start in range(0, clients, CLIENT_TILE))
 
@@ -37,7 +37,7 @@ def by_tile(work: Callable[..., Array], *values: tuple[Array, int]) -> Array:
         An array of all clients, and the axis of the clients.
     """
     first, along = values[0]
-    if any(traced(array) for array, _ in values):  # JAX would unroll a Python loop over the tiles
+    if any(is_traced(array) for array, _ in values):  # JAX would unroll a Python loop over the tiles
         from jax import lax
 
         return lax.map(lambda one: work(*one), tuple(in_tiles(array, axis) for array, axis in values))
@@ -45,14 +45,14 @@ def by_tile(work: Callable[..., Array], *values: tuple[Array, int]) -> Array:
         return work(*(array for array, _ in values))[None]
     cut = [
         [array[(slice(None),) * (axis % array.ndim) + (tile,)] for array, axis in values]
-        for tile in tiles(first.shape[along])
+        for tile in client_tiles(first.shape[along])
     ]
     return np.stack([work(*one) for one in cut])
 
 
 def in_tiles(values: Any, axis: int) -> Any:
     """The tiles of clients along a new first axis, the last one padded with 0."""
-    xp, axis, clients = namespace(values), axis % values.ndim, values.shape[axis]
+    xp, axis, clients = array_namespace(values), axis % values.ndim, values.shape[axis]
     count = -(-clients // CLIENT_TILE)
     size = clients if count == 1 else CLIENT_TILE
     more = [(0, count * size - clients if one == axis else 0) for one in range(values.ndim)]
@@ -67,7 +67,7 @@ def sums_in_order(terms: Sequence[Array]) -> list[Array]:
 
 def sum_in_order(terms: Array) -> Array:
     """The sum over the first axis, one term after another."""
-    if traced(terms):  # in the fixed order of the compiled program
+    if is_traced(terms):  # in the fixed order of the compiled program
         return terms.sum(axis=0)
     total: Array = terms[0]
     for term in terms[1:]:

@@ -44,7 +44,7 @@ _FAR, _FAR_DOUBLE = _F(2.0**20), 2.0**28
 
 
 @njit(fastmath=_CONTRACT)
-def _sincos(x):
+def _sincos_reduced(x):
     quadrant = np.rint(x * _TWO_OVER_PI)
     r = ((x - quadrant * _PIO2_HIGH) - quadrant * _PIO2_MIDDLE) - quadrant * _PIO2_LOW
     n = np.int32(quadrant)
@@ -73,7 +73,7 @@ def _sincos_of_far(angle, scale, far, sine, cosine):
 
 
 @njit(fastmath=_CONTRACT | {"reassoc"})
-def sincos(angle, scale, sine, cosine):
+def sine_and_cosine(angle, scale, sine, cosine):
     """Sine and cosine of scale * angle, flat arrays; float64 angles are first reduced to one turn in float64.
 
     The error is below 2e-7 for every finite angle.
@@ -89,7 +89,7 @@ def sincos(angle, scale, sine, cosine):
     for j in range(angle.size):
         x = angle[j] * scale
         squares += x * x
-        sine[j], cosine[j] = _sincos(_F(_within_a_turn(angle[j], scale) if angle.itemsize == 8 else x))
+        sine[j], cosine[j] = _sincos_reduced(_F(_within_a_turn(angle[j], scale) if angle.itemsize == 8 else x))
     if not squares <= far * far:  # otherwise no angle is larger than far; the sum costs almost nothing
         _sincos_of_far(angle, scale, far, sine, cosine)
 
@@ -120,9 +120,9 @@ def feature_map(projection, scale, phase, z):
         for k in range(projection.shape[0]):
             for j in range(projection.shape[1]):
                 angle[k, j] = projection[k, j] * scale + phase[j]
-        sincos(angle.reshape(-1), scale / scale, np.empty(angle.size, np.float32), z[0].reshape(-1))
+        sine_and_cosine(angle.reshape(-1), scale / scale, np.empty(angle.size, np.float32), z[0].reshape(-1))
     else:
-        sincos(projection.reshape(-1), scale, z[0].reshape(-1), z[1].reshape(-1))
+        sine_and_cosine(projection.reshape(-1), scale, z[0].reshape(-1), z[1].reshape(-1))
 
 
 class Usual(NamedTuple):
@@ -146,7 +146,7 @@ class Usual(NamedTuple):
     sums: NDArray[Any]
 
 
-def usual(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]] | None:
+def usual_values(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]] | None:
     """`Usual.value` and `Usual.other` of samples (K, d); None if all of them have many other values."""
     K, d = x.shape
     if d < WIDE or not K:
@@ -165,7 +165,7 @@ def usual(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]] | None:
 
 
 @njit
-def _project(x, few, clients, r, b, rho, out):
+def _project_samples(x, few, clients, r, b, rho, out):
     """Write x rho to out; from few features per sample if all of these samples, `clients` in `few`, allow it."""
     if few is None:  # noqa: SIM114  separate, because numba then does not compile the rest
         np.dot(x, rho, out)
@@ -197,7 +197,7 @@ def _project_few(x, few, clients, sums, rho, out):
 
 
 @njit
-def _numbers(start, count):
+def _number_range(start, count):
     """Start, start + 1, ...; np.arange takes longer to compile."""
     numbers = np.empty(count, np.int64)
     for k in range(count):
@@ -215,11 +215,11 @@ def _predict_tile(x, few, start, r, rho, scale, phase, theta, norm, first, out):
     kernels, maps, features = theta.shape
     projection = np.empty((x.shape[0], features), rho.dtype)
     z, f = np.empty((maps, x.shape[0], features), theta.dtype), np.empty((maps, x.shape[0]), theta.dtype)
-    clients = _numbers(start, x.shape[0])
+    clients = _number_range(start, x.shape[0])
     for j in range(kernels):
         i = first + j
         if draws > 1 or j == 0:  # a draw shared by all kernels is projected once
-            _project(x, few, clients, r, i % draws, rho[i % draws], projection)
+            _project_samples(x, few, clients, r, i % draws, rho[i % draws], projection)
         feature_map(projection, scale[j], phase[i % draws], z)
         for m in range(maps):
             np.dot(z[m], theta[j, m], f[m])
@@ -228,13 +228,13 @@ def _predict_tile(x, few, start, r, rho, scale, phase, theta, norm, first, out):
 
 
 @njit_cached(nogil=True)
-def predict(begin, end, x, few, rho, scale, phase, theta, norm, out):
+def predict_kernels(begin, end, x, few, rho, scale, phase, theta, norm, out):
     """out[r, k, i] = norm * theta[r, i]' z_i(x_k) for every client, for some replicates and runs of kernels.
 
     Parameters
     ----------
     begin, end : int
-        Range of the R ceil(N / `KERNEL_RUN`) parts, which `fkl.kernels.threads.share` divides among threads.
+        Range of the R ceil(N / `KERNEL_RUN`) parts, which `fkl.kernels.threads.share_work` divides among threads.
     x : (K, d), in rho's precision
     few : Usual or None
     rho : (R, N or 1, d, D) float32, or float64 if angles are too large for float32
@@ -272,7 +272,7 @@ def _accumulate_tile(x, few, start, r, b, rho, scale, phase, update, share, norm
             count += 1
     if count:
         projection = np.empty((count, features), rho.dtype)
-        _project(sample[:count], few, clients[:count], r, b, rho, projection)
+        _project_samples(sample[:count], few, clients[:count], r, b, rho, projection)
         z = np.empty((maps, count, features), like.dtype)
         feature_map(projection, scale, phase, z)
         total = np.empty(features, like.dtype)
@@ -283,14 +283,14 @@ def _accumulate_tile(x, few, start, r, b, rho, scale, phase, update, share, norm
 
 
 @njit_cached(nogil=True)
-def accumulate(begin, end, x, few, rho, scale, phase, update, share, norm, like, out):
+def accumulate_gradients(begin, end, x, few, rho, scale, phase, update, share, norm, like, out):
     """out[r, i] = norm * sum_k share_k update[r, k, i] z_i(x_k), reading only clients with a non-zero update.
 
     Parameters
     ----------
     begin, end : int
         Range of the R N sums, one for each replicate and kernel.
-    x, few, rho, scale, phase, norm : as in `predict`
+    x, few, rho, scale, phase, norm : as in `predict_kernels`
     update : (R, K, N) float64
     share : (K,) float64
     like : (0,)
@@ -316,7 +316,7 @@ def _descend_tile(x, few, start, r, b, y, share, rho, scale, phase, norm, step, 
     """Take a gradient step for a tile of clients on one kernel of one replicate."""
     _, maps, features = theta.shape
     projection = np.empty((x.shape[0], features), rho.dtype)
-    _project(x, few, _numbers(start, x.shape[0]), r, b, rho, projection)
+    _project_samples(x, few, _number_range(start, x.shape[0]), r, b, rho, projection)
     z = np.empty((maps, x.shape[0], features), theta.dtype)
     feature_map(projection, scale, phase, z)
     narrow = theta.dtype.type
@@ -347,14 +347,14 @@ def _product_and_square(z, theta):
 
 
 @njit_cached(nogil=True)
-def descend(begin, end, x, few, y, share, rho, scale, phase, norm, step, lam, loss, theta, out, size):
+def descend_clients(begin, end, x, few, y, share, rho, scale, phase, norm, step, lam, loss, theta, out, size):
     """Let every client take one gradient step on its own copy of every kernel; write the values before the step.
 
     Parameters
     ----------
     begin, end : int
-        As in `accumulate`.
-    x, few, rho, scale, phase, norm : as in `predict`
+        As in `accumulate_gradients`.
+    x, few, rho, scale, phase, norm : as in `predict_kernels`
     y, share : (K,) float64
         A client with share 0 is absent and takes no step.
     step : (R, K, N) float64
@@ -382,7 +382,7 @@ _SUM = {"reassoc", "contract", "nsz"}  # sums may use vector lanes
 
 
 @njit(fastmath=_SUM)
-def sums(theta, z, b):
+def feature_sums(theta, z, b):
     """theta'z_b and |theta|^2 for theta (maps, D) and the features z (maps, B, D) of sample b."""
     along, size = theta[0, 0] * z[0, b, 0], theta[0, 0] * theta[0, 0]
     for m in range(theta.shape[0]):
@@ -393,7 +393,7 @@ def sums(theta, z, b):
 
 
 @njit
-def project(x, omega, angle):
+def project_sample(x, omega, angle):
     """Write angle = omega'x of one sample x (d,) and omega (d, D)."""
     for j in range(angle.size):
         angle[j] = x[0] * omega[0, j]
@@ -418,14 +418,14 @@ def _follow_one_kernel(x, omega, phase, norm, y, eta, lam, loss, theta, f, squar
     feature_map(angle, angle.dtype.type(1), phase, z)
     narrow = theta.dtype.type
     for b in range(y.size):
-        along, squared_norm[b] = sums(theta, z, b)
+        along, squared_norm[b] = feature_sums(theta, z, b)
         f[b] = norm * along
         pull, decay = narrow(eta[b] * norm * slope_of_one(loss, f[b], y[b])), narrow(1 - 2 * eta[b] * lam)
         descend_by_sample(theta, z, b, pull, decay)
 
 
 @njit_cached(nogil=True)
-def follow(begin, end, x, omega, first, phase, norm, y, eta, lam, loss, theta, f, squared_norm):
+def follow_stream(begin, end, x, omega, first, phase, norm, y, eta, lam, loss, theta, f, squared_norm):
     """Let kernels first, first + 1, ... of every replicate learn from the stream; see `FeatureBank.follow`.
 
     Parameters
@@ -497,17 +497,17 @@ def _add_tile(x, y, weight, rho, scale, phase, norm, like, gram, pull):
 
 
 @njit_cached(nogil=True)
-def moments(begin, end, x, y, weight, rho, scale, phase, norm, like, chosen, gram, pull):
+def accumulate_moments(begin, end, x, y, weight, rho, scale, phase, norm, like, chosen, gram, pull):
     """gram[r, i] = sum_b weight_b z z', pull[r, i] = sum_b weight_b y_b z of the chosen kernels.
 
     Parameters
     ----------
     begin, end : int
-        As in `fkl.kernels.compiled.accumulate`.
+        As in `fkl.kernels.compiled.accumulate_gradients`.
     x : (R or 1, B, d), in rho's precision
     y, weight : (R or 1, B) float64
         Weights are >= 0.
-    rho, scale, phase, norm : as in `fkl.kernels.compiled.predict`
+    rho, scale, phase, norm : as in `fkl.kernels.compiled.predict_kernels`
     like : (0,)
         An empty array with the precision of the features.
     chosen : (R, N) bool
@@ -545,15 +545,15 @@ def _gaussian_tile(x, rho, scale, phase, norm, like, theta, root, mean, spread):
 
 
 @njit_cached(nogil=True)
-def gaussian(begin, end, x, rho, scale, phase, norm, like, theta, root, mean, spread):
+def predict_gaussian(begin, end, x, rho, scale, phase, norm, like, theta, root, mean, spread):
     """mean[r, k, i] = theta[r, i]'z_i(x_k) and spread[r, k, i] = |root[r, i] z_i(x_k)|^2.
 
     Parameters
     ----------
     begin, end : int
-        As in `moments`.
+        As in `accumulate_moments`.
     x : (K, d), in rho's precision
-    rho, scale, phase, norm, like : as in `moments`
+    rho, scale, phase, norm, like : as in `accumulate_moments`
     theta : (R, N, P) float64
     root : (R, N, P, P) float64
     mean, spread : (R, K, N) float64, written
@@ -573,7 +573,7 @@ def gaussian(begin, end, x, rho, scale, phase, norm, like, theta, root, mean, sp
 
 @njit(error_model="numpy", fastmath=_SUM)
 def _cholesky_inverse(gram, pull, noise, root, theta):
-    """`posterior` for one kernel; returns log det, and whether every pivot exceeds noise / 2."""
+    """`factor_posterior` for one kernel; returns log det, and whether every pivot exceeds noise / 2."""
     P = pull.size
     L = np.empty((P, P))
     logdet, whole = 0.0, True
@@ -609,13 +609,13 @@ def _cholesky_inverse(gram, pull, noise, root, theta):
 
 
 @njit_cached(nogil=True)
-def posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
+def factor_posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
     """For A = gram + noise I = L L': root = L^-1, theta = A^-1 pull, log det A.
 
     Parameters
     ----------
     begin, end : int
-        As in `moments`.
+        As in `accumulate_moments`.
     gram : (R, N, P, P) float64
         Symmetric; the lower triangle is read.
     pull : (R, N, P) float64
@@ -633,4 +633,4 @@ def posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
         logdet[r, i], whole[r, i] = _cholesky_inverse(gram[r, i], pull[r, i], noise[r, i], root[r, i], theta[r, i])
 
 
-# Compiled with parts of other modules: 90506407, see tests/test_compiled.py
+# Compiled with parts of other modules: 6d89de1d, see tests/test_compiled.py

@@ -38,4 +38,4 @@ def slope_of_one(loss, f, y):
     return 2 * min(max(r, -loss.at), loss.at)
 
 
-# Compiled with parts of other modules: 8b644440, see tests/test_compiled.py
+# Compiled with parts of other modules: ab08bbae, see tests/test_compiled.py

@@ -1,10 +1,10 @@
 """Kernel dictionaries, ways to draw their random features, and the span of chosen samples (Nystroem).
 
 A draw makes D standard frequencies for one kernel: independent ones, or others that are more accurate with the same D.
-Every draw is unbiased: z(x)'z(x') is kappa(x, x') on average. The exceptions are the rounding in `quasi` (2^-31 of a
-probability), and the directions in `structured`, which are not exactly uniform. Frequencies of the Gaussian kernel are
-normal, and those of the Laplacian kernel Cauchy in every coordinate. Draws in blocks have uniform directions, as only
-the Gaussian kernel needs, so they are only for this kernel.
+Every draw is unbiased: z(x)'z(x') is kappa(x, x') on average. The exceptions are the rounding in `quasi_frequencies`
+(2^-31 of a probability), and the directions in `structured_frequencies`, which are not exactly uniform. Frequencies of
+the Gaussian kernel are normal, and those of the Laplacian kernel Cauchy in every coordinate. Draws in blocks have
+uniform directions, as only the Gaussian kernel needs, so they are only for this kernel.
 """
 
 from collections.abc import Callable
@@ -35,13 +35,13 @@ hundredths."""
 HALF_A_ROUNDING = 2.0**-53
 
 
-def iid(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
+def iid_frequencies(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
     """Independent draws (Rahimi and Recht, Random Features for Large-Scale Kernel Machines, 2007)."""
     one = generator.standard_cauchy if family == "laplacian" else generator.standard_normal
     return one((dimension, count))
 
 
-def orthogonal(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
+def orthogonal_frequencies(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
     """Frequencies that are orthogonal within blocks of d, each with the length of a Gaussian vector.
 
     Yu et al., Orthogonal Random Features (2016), section 3.
@@ -53,7 +53,7 @@ def orthogonal(family: str, dimension: int, count: int, generator: np.random.Gen
     return np.concatenate(blocks, axis=1)[:, :count]
 
 
-def structured(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
+def structured_frequencies(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
     """Blocks H D_1 H D_2 H D_3, H a Hadamard matrix and D_i random signs, with the lengths of Gaussian vectors.
 
     Choromanski, Rowland and Weller, The Unreasonable Effectiveness of Structured Random Orthogonal Embeddings (2017),
@@ -74,7 +74,7 @@ def structured(family: str, dimension: int, count: int, generator: np.random.Gen
     return np.concatenate(blocks, axis=1)[:, :count]
 
 
-def quasi(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
+def quasi_frequencies(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
     """Sobol' points, shifted at random bit by bit, through the inverse distribution function of each coordinate.
 
     Avron, Sindhwani, Yang and Mahoney, Quasi-Monte Carlo Feature Maps for Shift-Invariant Kernels (JMLR 17, 2016). The
@@ -85,7 +85,7 @@ def quasi(family: str, dimension: int, count: int, generator: np.random.Generato
     return np.tan(np.pi * (uniform - 0.5)) if family == "laplacian" else scipy.special.ndtri(uniform)
 
 
-def quadrature(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
+def quadrature_frequencies(family: str, dimension: int, count: int, generator: np.random.Generator) -> Array:
     """Spherical-radial quadrature: orthonormal directions, and one length in each of D strata of their distribution.
 
     A cosine is even, so a randomly rotated orthonormal basis is the cross-polytope rule, exact up to degree 3 on the
@@ -106,11 +106,11 @@ def quadrature(family: str, dimension: int, count: int, generator: np.random.Gen
 
 
 DRAWS: dict[str, Draw] = {
-    "iid": iid,
-    "orthogonal": orthogonal,
-    "structured": structured,
-    "quasi": quasi,
-    "quadrature": quadrature,
+    "iid": iid_frequencies,
+    "orthogonal": orthogonal_frequencies,
+    "structured": structured_frequencies,
+    "quasi": quasi_frequencies,
+    "quadrature": quadrature_frequencies,
 }
 OF_ANY_FAMILY = ("iid", "quasi")
 """Draws that work coordinate by coordinate, so for any family."""
@@ -246,7 +246,7 @@ class Dictionary(Keys):
 
     def gram(self, i: int, a: Array, b: Array) -> NDArray[np.float64]:
         """Exact values of kernel i between the rows of a (n, d) and b (m, d): shape (n, m)."""
-        return gram(self.families[i], self.scales[i], a, b)
+        return kernel_matrix(self.families[i], self.scales[i], a, b)
 
     def bank(self, dimension: int, streams: Streams, precision: str, engine: str = "numba") -> FeatureBank:
         """Draw the frequencies of every replicate.
@@ -292,7 +292,7 @@ class Dictionary(Keys):
         return BANKS[engine](np.stack(rho), scale, np.stack(phase), narrow_kernels, np.dtype(precision))
 
 
-def gram(family: str, scale: float, a: Array, b: Array) -> NDArray[np.float64]:
+def kernel_matrix(family: str, scale: float, a: Array, b: Array) -> NDArray[np.float64]:
     """Exact values of a kernel between the rows of a (n, d) and b (m, d): shape (n, m).
 
     Parameters

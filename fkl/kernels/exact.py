@@ -9,7 +9,7 @@ from fkl.basics.pointwise import SQUARED, PointwiseLoss
 from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.compiled_losses import slope_of_one
 from fkl.kernels.dictionary import FAMILIES, Dictionary
-from fkl.kernels.threads import share
+from fkl.kernels.threads import share_work
 
 TILE = 256
 """Earlier samples that are processed together: their distances to one sample and their coefficients fit in the
@@ -24,7 +24,7 @@ _LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10  # 
 _BIAS, _MANTISSA = 1023, 52  # bias of a float64's exponent, and number of bits below it
 
 
-def substitute(
+def substitute_block(
     dictionary: Dictionary, x: Array, y: Array, eta: Array, a: Array, loss: PointwiseLoss = SQUARED
 ) -> NDArray[np.float64]:
     """Run a block of B rounds: f_i(x_t) = sum_{s<t} a_is k_i(x_t, x_s), a_it = -eta_t l'(f_i(x_t), y_t) / 2.
@@ -55,14 +55,16 @@ def substitute(
     for family in np.unique(families):
         some = np.flatnonzero(families == family)
         f, within, own = np.zeros((len(y), len(some))), np.empty((len(y), len(y))), a[some[0] : some[-1] + 1]
-        share(_add_earlier, len(y), elements, family, rates[some], samples, own, within, f)
-        share(_substitute, len(some), elements, family, rates[some], y, eta, loss, len(x) - len(y), within, own, f)
+        share_work(_add_earlier, len(y), elements, family, rates[some], samples, own, within, f)
+        share_work(
+            _substitute_kernels, len(some), elements, family, rates[some], y, eta, loss, len(x) - len(y), within, own, f
+        )
         blocks.append(f)
     return np.concatenate(blocks, axis=1)
 
 
 @njit(error_model="numpy")
-def _separation(family, x, others, out):
+def _kernel_argument(family, x, others, out):
     """Argument of a family's kernels for two samples: |x - x'|_2^2, |x - x'|_1, or x'x'."""
     for s in range(out.size):
         out[s] = 0.0
@@ -76,7 +78,7 @@ def _separation(family, x, others, out):
 
 
 @njit(fastmath={"contract", "nsz"})  # no reassociation, which would undo the rounding
-def _exponential(x):
+def _negative_exponential(x):
     """exp(x) for x <= 0, with relative error 4e-16: 2^k exp(r) with |r| <= ln 2 / 2, exp(r) by its series.
 
     It has no branches or calls, so loops that sum it are vectorised.
@@ -102,7 +104,7 @@ def _weighted_kernel_sum(family, rate, separation, a):
             total += separation[s] ** rate * a[s]
     else:
         for s in range(a.size):
-            total += _exponential(-rate * separation[s]) * a[s]
+            total += _negative_exponential(-rate * separation[s]) * a[s]
     return total
 
 
@@ -116,14 +118,14 @@ def _add_earlier(begin, end, family, rate, x, a, within, f):
         for start in range(0, n, TILE):
             tile = slice(start, min(start + TILE, n))
             some = separation[: tile.stop - start]
-            _separation(family, x[n + b], x[tile], some)
+            _kernel_argument(family, x[n + b], x[tile], some)
             for i in range(N):
                 f[b, i] += _weighted_kernel_sum(family, rate[i], some, a[i, tile])
-        _separation(family, x[n + b], x[n : n + b], within[b, :b])
+        _kernel_argument(family, x[n + b], x[n : n + b], within[b, :b])
 
 
 @njit_cached(nogil=True)
-def _substitute(begin, end, family, rate, y, eta, loss, n, within, a, f):
+def _substitute_kernels(begin, end, family, rate, y, eta, loss, n, within, a, f):
     """For some kernels of one family, the contribution of the block itself, and its n + b-th coefficients."""
     for i in range(begin, end):
         for b in range(y.size):
@@ -131,4 +133,4 @@ def _substitute(begin, end, family, rate, y, eta, loss, n, within, a, f):
             a[i, n + b] = -eta[b] * slope_of_one(loss, f[b, i], y[b]) / 2
 
 
-# Compiled with parts of other modules: 4d36762f, see tests/test_compiled.py
+# Compiled with parts of other modules: 3696d071, see tests/test_compiled.py

@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 from fkl.basics.arrays import Array
 from fkl.kernels.bank import CompiledBank, FeatureBank
 from fkl.kernels.client_tiles import row_blocks
-from fkl.kernels.dictionary import FAMILIES, gram
+from fkl.kernels.dictionary import FAMILIES, kernel_matrix
 
 Integers = NDArray[np.integer]
 
@@ -274,7 +274,7 @@ class OnPoints(Function):
         for rows in row_blocks(len(x) if len(points) else 0, len(points), VALUES_AT_A_TIME):
             block = np.asarray(x[rows], np.float64)
             for i, (family, scale) in enumerate(zip(self.families, self.scales, strict=True)):
-                f[:, rows] += self.coefficients[:, i] @ gram(str(family), float(scale), block, points).T
+                f[:, rows] += self.coefficients[:, i] @ kernel_matrix(str(family), float(scale), block, points).T
         return f + self.bias[:, None]
 
 

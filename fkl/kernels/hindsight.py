@@ -21,7 +21,7 @@ from scipy.linalg.lapack import dpstrf, dtrtri
 
 from fkl.basics.arrays import Array
 from fkl.basics.files import CannotWriteError, DamagedError, read_sealed, write_sealed
-from fkl.basics.memory import by_block, chosen, empty, spread, variance
+from fkl.basics.memory import by_block, empty_array, row_variance, spread_values, take_values
 from fkl.basics.pointwise import HINGE, QUANTILE, SQUARE, SQUARED, PointwiseLoss
 from fkl.data.problem import Problem
 from fkl.kernels.client_tiles import row_blocks
@@ -96,11 +96,11 @@ def best_loss(dictionary: Dictionary, x: Array, y: Array, lam: float, loss: Poin
     with at_most(None):
         for rows, landmarks, count in SCREENING:
             some = _random_rows(len(x), rows)
-            screened = _fits(dictionary, kernels, x[some], y[some], lam, landmarks, loss)
+            screened = _fit_kernels(dictionary, kernels, x[some], y[some], lam, landmarks, loss)
             kernels = [fit.kernel for fit in sorted(screened, key=attrgetter("total"))[:count]]
-        rough = _fits(dictionary, kernels, x, y, lam, -(-most // 3), loss)
-        [best] = _fits(dictionary, [min(rough, key=attrgetter("total")).kernel], x, y, lam, most, loss)
-        blocks, made = [*row_blocks(len(x), 1, BLOCK_ROWS)], empty(len(y))
+        rough = _fit_kernels(dictionary, kernels, x, y, lam, -(-most // 3), loss)
+        [best] = _fit_kernels(dictionary, [min(rough, key=attrgetter("total")).kernel], x, y, lam, most, loss)
+        blocks, made = [*row_blocks(len(x), 1, BLOCK_ROWS)], empty_array(len(y))
 
         def judge(begin: int, end: int) -> None:
             for block in blocks[begin:end]:
@@ -111,7 +111,7 @@ def best_loss(dictionary: Dictionary, x: Array, y: Array, lam: float, loss: Poin
     return made
 
 
-def _fits(
+def _fit_kernels(
     dictionary: Dictionary, kernels: Iterable[int], x: Array, y: Array, lam: float, most: int, loss: PointwiseLoss
 ) -> list[Fit]:
     """Fits of some kernels with at most so many landmarks, several at once."""
@@ -122,7 +122,7 @@ def _fits(
         for i in each[begin:end]:
             kernel = partial(dictionary.gram, i)
             own = kernel, draw_landmarks(kernel, x, lam, most), x, y, lam
-            fits[i] = Fit(i, own[1], *(_ridge(*own) if loss.kind == SQUARE else _convex(*own, loss)))
+            fits[i] = Fit(i, own[1], *(_fit_ridge(*own) if loss.kind == SQUARE else _fit_convex(*own, loss)))
 
     in_parts(fit, len(each))
     return [fits[i] for i in each]
@@ -169,7 +169,7 @@ def draw_landmarks(kernel: Kernel, x: Array, lam: float, most: int) -> Array:
     return rows[chosen]
 
 
-def _ridge(kernel: Kernel, landmarks: Array, x: Array, y: Array, lam: float) -> tuple[Array, float, float]:
+def _fit_ridge(kernel: Kernel, landmarks: Array, x: Array, y: Array, lam: float) -> tuple[Array, float, float]:
     """The weights, squared norm and total of a kernel's ridge regression."""
     m = len(landmarks)
     root = scipy.linalg.cholesky(kernel(landmarks, landmarks) + JITTER * np.eye(m), lower=True)
@@ -195,10 +195,10 @@ WIDTHS = (0.1, 0.01, 1e-3)
 """Widths to which the kink of a piecewise linear loss is smoothed, one fit after another."""
 
 
-def _convex(
+def _fit_convex(
     kernel: Kernel, landmarks: Array, x: Array, y: Array, lam: float, loss: PointwiseLoss
 ) -> tuple[Array, float, float]:
-    """As `_ridge` for another loss, by L-BFGS; a piecewise linear loss by its Moreau envelopes."""
+    """As `_fit_ridge` for another loss, by L-BFGS; a piecewise linear loss by its Moreau envelopes."""
     root = scipy.linalg.cholesky(kernel(landmarks, landmarks) + JITTER * np.eye(len(landmarks)), lower=True)
     phi = scipy.linalg.solve_triangular(root, kernel(landmarks, x), lower=True)
     beta = np.zeros(len(landmarks))
@@ -250,7 +250,7 @@ def hindsight_loss(
     if (loss := problem.loss).several:
         each = (replace(problem, y=signs, loss=loss.of_one_class) for signs in loss.signs(problem.y))
         return np.sum([hindsight_loss(one, dictionary, lam, cache) for one in each], axis=0)
-    x, y = chosen(problem.x, problem.everywhere, np.float64), chosen(problem.y, problem.everywhere)
+    x, y = take_values(problem.x, problem.everywhere, np.float64), take_values(problem.y, problem.everywhere)
     best = file = None
     of_loss = () if problem.loss == SQUARED else (tuple(problem.loss), MOST_LANDMARKS, WIDTHS)
     if cache is not None and len(y) <= MOST_CACHED:
@@ -267,7 +267,7 @@ def hindsight_loss(
         if file is not None:
             with suppress(CannotWriteError):  # without a cache, only time is lost
                 write_sealed(file, {LOSSES: best})
-    return spread(best, problem.everywhere)
+    return spread_values(best, problem.everywhere)
 
 
 LINEAR_WORK = 3e10
@@ -283,17 +283,17 @@ def linear_loss(problem: Problem) -> NDArray[np.float64]:
     everywhere = problem.everywhere
     if problem.loss != SQUARED or np.count_nonzero(everywhere) * problem.dimension**2 > LINEAR_WORK:
         return np.broadcast_to(np.nan, everywhere.shape)
-    x, y = chosen(problem.x, everywhere, np.float64), chosen(problem.y, everywhere)
-    x = by_block(partial(_less, x.mean(axis=0)), x)
-    deviation = np.sqrt(variance(x))
+    x, y = take_values(problem.x, everywhere, np.float64), take_values(problem.y, everywhere)
+    x = by_block(partial(_less_mean, x.mean(axis=0)), x)
+    deviation = np.sqrt(row_variance(x))
     x /= np.where(deviation > 0, deviation, 1)
-    centred = by_block(partial(_less, y.mean()), y)
+    centred = by_block(partial(_less_mean, y.mean()), y)
     with at_most(1):
         slope = np.linalg.lstsq(x.T @ x, x.T @ centred, rcond=None)[0]
-    loss = np.matmul(x, slope, out=empty(len(y)))
+    loss = np.matmul(x, slope, out=empty_array(len(y)))
     loss -= centred
-    return spread(np.square(loss, out=loss), everywhere)
+    return spread_values(np.square(loss, out=loss), everywhere)
 
 
-def _less(mean: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _less_mean(mean: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
     return values - mean

@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 from jax.scipy.linalg import solve_triangular
 
-from fkl.basics.arrays import cond
+from fkl.basics.arrays import choose_branch
 from fkl.basics.pointwise import SQUARED, PointwiseLoss
 from fkl.kernels import compiled as numbers
 from fkl.kernels.bank import FeatureBank, without_negative
@@ -47,7 +47,7 @@ def sine_and_cosine(angle: Array, precision: np.dtype[np.floating]) -> tuple[Arr
         sine, cosine = (jnp.where(far, f(whole).astype(precision), one) for f, one in replaced)
         return sine, cosine
 
-    return cond(far.any(), exact, near)
+    return choose_branch(far.any(), exact, near)
 
 
 def _by_polynomials(x: Array) -> tuple[Array, Array]:
@@ -181,7 +181,7 @@ class JaxBank(FeatureBank):
         factor = factored(gram)
         pivots = jnp.diagonal(factor, axis1=-2, axis2=-1) ** 2  # NaN after the first that is not positive
         whole = (pivots > 0.5 * noise[..., None]).all(axis=-1)
-        factor = cond(
+        factor = choose_branch(
             whole.all(),
             lambda: factor,
             lambda: factored(jnp.where(whole[..., None, None], gram, without_negative(gram))),

@@ -13,12 +13,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.arrays import Array, namespace, traced
+from fkl.basics.arrays import Array, array_namespace, is_traced
 from fkl.basics.errors import FklError
 from fkl.basics.pointwise import pointwise_loss
 from fkl.kernels.bank import FeatureBank
 from fkl.kernels.dictionary import CentreBank
-from fkl.kernels.threads import in_parts, share
+from fkl.kernels.threads import in_parts, share_work
 
 BLOCK_ROWS = 2048
 TRIANGLE_ROWS = 50
@@ -99,8 +99,8 @@ class Rows:
 
     def predict(self, theta: Array) -> Array:
         """Phi_i theta for theta (R, K, P, B), B candidates per client: shape (R, K, r, B)."""
-        if traced(theta):
-            return namespace(theta).matmul(self.phi, theta)
+        if is_traced(theta):
+            return array_namespace(theta).matmul(self.phi, theta)
         out = np.empty((*self.phi.shape[:3], theta.shape[3]))
         phi, candidates, f = _joined_axes(self.phi), _joined_axes(theta), _joined_axes(out)
         step = TRIANGLE_ROWS if self.triangular else max(1, phi.shape[1])
@@ -115,7 +115,7 @@ class Rows:
 
     def weigh(self, weight: Array) -> Array:
         """Phi_i'weight_i for weight (R, K, r): shape (R, K, P)."""
-        return namespace(weight).matmul(weight[:, :, None], self.phi)[:, :, 0]
+        return array_namespace(weight).matmul(weight[:, :, None], self.phi)[:, :, 0]
 
     def gram(self, k: int) -> Array:
         """Phi_k'Phi_k, (R, P, P)."""
@@ -182,7 +182,7 @@ class Symmetric:
 
         out = np.empty(v.shape)
         vectors, elements = np.ascontiguousarray(_joined_axes(v)), 2 * self.half.size // PRODUCTS_A_FEATURE
-        share(symmetric_products, len(vectors), elements, _joined_axes(self.half), vectors, _joined_axes(out))
+        share_work(symmetric_products, len(vectors), elements, _joined_axes(self.half), vectors, _joined_axes(out))
         return out
 
     @property
@@ -255,8 +255,8 @@ class Ridge:
 
 def _products_with_vectors(matrix: Array, v: Array) -> Array:
     """Matrices (R, K, m, n) times vectors (R, K, n), (R, K, m)."""
-    if traced(v):
-        return namespace(v).matmul(matrix, v[..., None])[..., 0]
+    if is_traced(v):
+        return array_namespace(v).matmul(matrix, v[..., None])[..., 0]
     out = np.empty(matrix.shape[:3])
     into, of, flat = _joined_axes(out)[..., None], _joined_axes(v)[..., None], _joined_axes(matrix)
 
@@ -333,13 +333,13 @@ class ClassRows(Rows):
         """Predictions for all classes of each row, (R, K, r C, B)."""
         R, K, _, B = theta.shape
         columns = theta.reshape(R, K, self.classes, -1, B).swapaxes(2, 3).reshape(R, K, -1, self.classes * B)
-        if not traced(theta):
+        if not is_traced(theta):
             columns = np.ascontiguousarray(columns)  # the last bits of a product depend on the order in memory
         return super().predict(columns).reshape(R, K, -1, B)
 
     def weigh(self, weight: Array) -> Array:
         """The weighted sums of features for weight (R, K, r, C), (R, K, C P)."""
-        weighed = namespace(weight).matmul(weight.swapaxes(2, 3), self.phi)
+        weighed = array_namespace(weight).matmul(weight.swapaxes(2, 3), self.phi)
         return weighed.reshape(*weighed.shape[:2], -1)
 
 
@@ -416,12 +416,12 @@ class Softmax(OfClasses):
 
     def value(self, f: Array, target: Array) -> Array:
         """Logarithm of sum exp(f), minus f_y."""
-        xp, most = namespace(f), f.max(axis=3, keepdims=True)
+        xp, most = array_namespace(f), f.max(axis=3, keepdims=True)
         return xp.log(xp.exp(f - most).sum(axis=3)) + most[:, :, :, 0] - (f * target).sum(axis=3)
 
     def slope(self, f: Array, target: Array) -> Array:
         """Probabilities p of all classes, minus y."""
-        p = namespace(f).exp(f - f.max(axis=3, keepdims=True))
+        p = array_namespace(f).exp(f - f.max(axis=3, keepdims=True))
         return p / p.sum(axis=3, keepdims=True) - target
 
     def optimum(self, rows: Any, lam: float) -> Array:
@@ -467,7 +467,7 @@ class Square:
 
         It uses Phi'Phi and Phi'y if that is less work and not traced.
         """
-        if rows.few or traced(theta):
+        if rows.few or is_traced(theta):
             residual = rows.predict(theta[..., None])[..., 0] - rows.y
             return 2 / rows.count[:, None] * rows.weigh(residual)
         grams, pull = rows.normal
@@ -505,7 +505,7 @@ class Logistic:
 
     def mean(self, rows: Rows, theta: Array) -> Array:
         """As `Square.mean`; a row of padding would add log(2)."""
-        f, xp = rows.predict(theta[..., None])[..., 0], namespace(theta)
+        f, xp = rows.predict(theta[..., None])[..., 0], array_namespace(theta)
         return (xp.abs(rows.y) * xp.logaddexp(0, -rows.y * f)).sum(axis=-1) / rows.count
 
     def gradient(self, rows: Rows, theta: Array) -> Array:

@@ -18,7 +18,7 @@ def symmetric_products(begin, end, half, v, out):
     Parameters
     ----------
     begin, end : int
-        Range of the B products, which `fkl.kernels.threads.share` divides among threads.
+        Range of the B products, which `fkl.kernels.threads.share_work` divides among threads.
     half : (B, S) float64
         Half of the matrices, as in `losses.Symmetric`: four rows together, and the remaining rows last.
     v : (B, P) float64

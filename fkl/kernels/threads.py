@@ -20,16 +20,16 @@ _limit: int | None = None
 """Limit set by `at_most`; None for all threads."""
 
 
-def available() -> int:
+def available_threads() -> int:
     """Number of threads outside `at_most`: NUMBA_NUM_THREADS, by default one per core."""
     from numba import config  # imported here, because a check of a configuration does not need it
 
     return int(config.NUMBA_NUM_THREADS)
 
 
-def most() -> int:
+def largest_threads() -> int:
     """Largest number of threads that now work at once."""
-    return available() if _limit is None else _limit
+    return available_threads() if _limit is None else _limit
 
 
 @contextmanager
@@ -39,7 +39,7 @@ def at_most(threads: int | None) -> Iterator[None]:
     BLAS then uses one thread, because the compiled kernels call it for tiles in their own threads.
     """
     global _limit
-    before, _limit = _limit, min(threads or available(), available())
+    before, _limit = _limit, min(threads or available_threads(), available_threads())
     try:
         with _thread_libraries(len(sys.modules)).limit(limits=1, user_api="blas"):
             yield
@@ -53,7 +53,7 @@ def _thread_libraries(modules: int) -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def share(work: Callable[..., object], count: int, elements: int, *arguments: object) -> None:
+def share_work(work: Callable[..., object], count: int, elements: int, *arguments: object) -> None:
     """Call `work(begin, end, *arguments)`, without the GIL, on parts of range(count), each in a thread.
 
     Parts must write to separate places. Numba's own parallel loops would take many times longer to compile.
@@ -66,7 +66,7 @@ def share(work: Callable[..., object], count: int, elements: int, *arguments: ob
     elements : int
         Number of features that all parts compute, or of operations that take as long; it decides how many threads work.
     """
-    threads = min(most(), elements // ELEMENTS_A_THREAD, count)
+    threads = min(largest_threads(), elements // ELEMENTS_A_THREAD, count)
     if threads <= 1:
         work(0, count, *arguments)
         return
@@ -84,8 +84,8 @@ def share(work: Callable[..., object], count: int, elements: int, *arguments: ob
 
 
 def in_parts(work: Callable[[int, int], object], count: int, elements: int | None = None) -> None:
-    """As `share`; without `elements`, each of the `count` pieces of work is worth a thread."""
-    share(work, count, count * ELEMENTS_A_THREAD if elements is None else elements)
+    """As `share_work`; without `elements`, each of the `count` pieces of work is worth a thread."""
+    share_work(work, count, count * ELEMENTS_A_THREAD if elements is None else elements)
 
 
 @cache
@@ -95,7 +95,7 @@ def _request_queue() -> SimpleQueue[Any]:
     It is not an executor, because its futures and locks take a tenth of a short round.
     """
     queue: SimpleQueue[Any] = SimpleQueue()
-    for _ in range(available()):
+    for _ in range(available_threads()):
         Thread(target=_serve_queue, args=(queue,), daemon=True).start()
     return queue
 

@@ -9,11 +9,11 @@ from math import isqrt
 import networkx as nx
 import numpy as np
 
-from fkl.basics.errors import FklError, require, shortened
+from fkl.basics.errors import FklError, cut_text, require
 from fkl.basics.keys import Keys, key
 from fkl.basics.memory import require_memory
 from fkl.data.own_file import OfAFile
-from fkl.network.topology import OneWay, Topology, connected
+from fkl.network.topology import OneWay, Topology, topology_of_graph
 
 WHOLE = re.compile(r"-?[0-9]{1,18}")
 LETTERS_SHOWN = 60
@@ -70,7 +70,7 @@ class Ring:
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Make the graph; `rng` is not used."""
-        return connected(nx.cycle_graph(agents) if agents > 2 else nx.path_graph(agents))
+        return topology_of_graph(nx.cycle_graph(agents) if agents > 2 else nx.path_graph(agents))
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Star:
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Make the graph; `rng` is not used."""
-        return connected(nx.star_graph(agents - 1))
+        return topology_of_graph(nx.star_graph(agents - 1))
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Path:
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Make the graph; `rng` is not used."""
-        return connected(nx.path_graph(agents))
+        return topology_of_graph(nx.path_graph(agents))
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Grid(Keys):
         rows = max(rows for rows in divisors if rows <= isqrt(agents)) if self.rows is None else self.rows
         allowed = f"a divisor of the {agents} agents: {', '.join(map(str, divisors))}"
         require(rows in divisors, "rows", rows, allowed)
-        return connected(nx.convert_node_labels_to_integers(nx.grid_2d_graph(rows, agents // rows)))
+        return topology_of_graph(nx.convert_node_labels_to_integers(nx.grid_2d_graph(rows, agents // rows)))
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ class Complete:
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Make the graph; `rng` is not used."""
         _require_room(agents * (agents - 1) // 2, "partition.clients, or choose a graph other than complete")
-        return connected(nx.complete_graph(agents))
+        return topology_of_graph(nx.complete_graph(agents))
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ class Tree(Keys):
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Make the graph; `rng` is not used."""
-        return connected(nx.full_rary_tree(self.branching, agents))
+        return topology_of_graph(nx.full_rary_tree(self.branching, agents))
 
 
 @dataclass(frozen=True)
@@ -215,7 +215,7 @@ class EdgeList(OfAFile):
             if not words or words[0].startswith("#"):
                 continue
             if len(words) != 2 or not all(WHOLE.fullmatch(word) for word in words):
-                shown = shortened(" ".join(words), LETTERS_SHOWN)
+                shown = cut_text(" ".join(words), LETTERS_SHOWN)
                 raise FklError(f"{where}: {shown!r} is not an edge; write two integers with a space between")
             low, high = edge = tuple(sorted(map(int, words)))
             if low < 0 or high >= agents:
@@ -228,7 +228,7 @@ class EdgeList(OfAFile):
             lines[edge] = number
         graph = nx.empty_graph(agents)
         graph.add_edges_from(lines)
-        return connected(graph, f"add edges to {self.path}")
+        return topology_of_graph(graph, f"add edges to {self.path}")
 
 
 def _first_connected(draw: Callable[[], nx.Graph], resample: int, mend: str) -> Topology:
@@ -238,7 +238,7 @@ def _first_connected(draw: Callable[[], nx.Graph], resample: int, mend: str) -> 
         if nx.is_connected(graph):
             break
         graph = draw()
-    return connected(graph, mend)
+    return topology_of_graph(graph, mend)
 
 
 def _require_room(edges: int, keys: str) -> None:

@@ -36,7 +36,7 @@ class Share(Keys):
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
         """Whether each present client takes part, (T, K)."""
-        taking_part = memory.empty(present.shape, np.bool_)
+        taking_part = memory.empty_array(present.shape, np.bool_)
         for row, here in zip(taking_part, present, strict=True):
             row[...] = here & (generator.random(len(here)) < self.share)
         return taking_part

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.arrays import Array, namespace, traced
+from fkl.basics.arrays import Array, array_namespace, is_traced
 from fkl.basics.errors import FklError
 from fkl.basics.keys import Keys, key
 from fkl.basics.random_streams import Role, Streams
@@ -56,7 +56,7 @@ class Neighbours:
 
         Xiao, Boyd and Lall, "A scheme for robust distributed sensor fusion based on average consensus" (2005).
         """
-        return _metropolis(self.degree[self.receiver], self.theirs)
+        return _metropolis_weight(self.degree[self.receiver], self.theirs)
 
     @cached_property
     def own(self) -> NDArray[np.float64]:
@@ -81,15 +81,15 @@ class Neighbours:
         if awake is None:
             return self.own[:, None] * own + self.neighbour_sum(self.between[:, None] * by_link)
         # Metropolis weights in the graph of links that are up, 0 for links that are down
-        xp = namespace(awake.up)
+        xp = array_namespace(awake.up)
         degree = xp.stack([self._by_receiver(up.astype(np.float64)) for up in awake.up])
-        between = xp.where(awake.up, _metropolis(degree[:, self.receiver], awake.theirs), 0.0)
+        between = xp.where(awake.up, _metropolis_weight(degree[:, self.receiver], awake.theirs), 0.0)
         left = 1 - xp.stack([self._by_receiver(weights) for weights in between])
         return left[..., None] * own + self.neighbour_sum(between[..., None] * by_link)
 
     def _by_receiver(self, on_links: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sums (K,) of numbers (links,) over each receiver's links."""
-        if traced(on_links):
+        if is_traced(on_links):
             return self.neighbour_sum(on_links[None, :, None])[0, :, 0]  # type: ignore[return-value]
         return np.bincount(self.receiver, weights=on_links, minlength=len(self.degree)).astype(np.float64)
 
@@ -98,9 +98,9 @@ class Neighbours:
         if by_link.shape[1] == 0:
             return np.zeros((len(by_link), len(self.degree), by_link.shape[2]))
         first = np.searchsorted(self.receiver, np.arange(len(self.degree)))
-        if traced(by_link):
+        if is_traced(by_link):
             ends = np.append(first, len(self.receiver))
-            return _gathered(ends, np.arange(len(self.receiver)), np.ones(len(self.receiver)), by_link)
+            return _gather_neighbours(ends, np.arange(len(self.receiver)), np.ones(len(self.receiver)), by_link)
         return np.add.reduceat(by_link, first, axis=1)
 
 
@@ -127,7 +127,7 @@ class Awake:
 
 @dataclass(frozen=True)
 class Topology:
-    """A connected undirected graph without self-loops; `connected` makes one from a networkx graph.
+    """A connected undirected graph without self-loops; `topology_of_graph` makes one from a networkx graph.
 
     Parameters
     ----------
@@ -218,11 +218,11 @@ class Topology:
 
     def neighbour_sum(self, x: Array) -> Array:
         """Sums (R, K, P) of x (R, K, P) over each agent's neighbours; agents without neighbours get 0."""
-        return _product(self._quick_adjacency, x)
+        return _matrix_product(self._quick_adjacency, x)
 
     def mix(self, x: Array, own: Array | None = None, awake: None = None) -> Array:
         """Averages (R, K, P) of x (R, K, P) with Metropolis weights; `own` replaces each agent's own x."""
-        mixed = _product(self._quick_metropolis, x)
+        mixed = _matrix_product(self._quick_metropolis, x)
         return mixed if own is None or own is x else mixed + self.neighbours.own[:, None] * (own - x)
 
     @property
@@ -252,13 +252,13 @@ class Topology:
         return coo_array((values, (places[:, 0], places[:, 1])), shape=(self.agents, self.agents)).tocsr()
 
 
-def _metropolis(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+def _metropolis_weight(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
     """Metropolis weights between agents of these degrees."""
-    weight: NDArray[np.float64] = 1 / (1 + namespace(other).maximum(one, other))
+    weight: NDArray[np.float64] = 1 / (1 + array_namespace(other).maximum(one, other))
     return weight
 
 
-def connected(graph: "nx.Graph", mend: str = "add edges") -> Topology:
+def topology_of_graph(graph: "nx.Graph", mend: str = "add edges") -> Topology:
     """Make a topology from a graph.
 
     Parameters
@@ -283,12 +283,12 @@ def connected(graph: "nx.Graph", mend: str = "add edges") -> Topology:
     return Topology(agents, links[np.lexsort((links[:, 1], links[:, 0]))])
 
 
-def _product(matrix: "csr_array | NDArray[np.float64]", x: Array) -> Array:
+def _matrix_product(matrix: "csr_array | NDArray[np.float64]", x: Array) -> Array:
     """Matrix (K, K) times x (R, K, P), for each replicate separately, so no bit depends on other replicates."""
     if isinstance(matrix, np.ndarray):
         return matrix @ x
-    if traced(x):
-        return _gathered(matrix.indptr, matrix.indices, matrix.data, x)
+    if is_traced(x):
+        return _gather_neighbours(matrix.indptr, matrix.indices, matrix.data, x)
     if len(x) == 1:  # no copy into another large array: 1 ms instead of 6
         return (matrix @ x[0])[None]
     product = np.empty(x.shape)
@@ -297,7 +297,7 @@ def _product(matrix: "csr_array | NDArray[np.float64]", x: Array) -> Array:
     return product
 
 
-def _gathered(ends: NDArray[Any], places: NDArray[Any], weights: NDArray[Any], x: Array) -> Array:
+def _gather_neighbours(ends: NDArray[Any], places: NDArray[Any], weights: NDArray[Any], x: Array) -> Array:
     """Weighted sums (R, K, P) of x (R, n, P); agent k has the entries from ends[k] to ends[k + 1].
 
     Rows are padded to the longest row with weights of 0, because a scatter has no fixed order of additions.

@@ -18,11 +18,11 @@ from fkl.basics.errors import FklError, did_you_mean, in_one_line, require
 from fkl.basics.files import whole_file, write_text
 from fkl.config import experiments
 from fkl.papers import tables
-from fkl.papers.cells import Cell, frame
+from fkl.papers.cells import Cell, cells_frame
 from fkl.papers.evidence import Evidence
-from fkl.report.figures import STYLES, rendered, styled
-from fkl.runs.finished_runs import Collected, FinishedRun, collect
-from fkl.screen.messages import say
+from fkl.report.figures import STYLES, render_figure, style_figures
+from fkl.runs.finished_runs import Collected, FinishedRun, collect_runs
+from fkl.screen.messages import print_lines
 from fkl.screen.sheet import Sheet
 
 Made = TypeVar("Made")
@@ -48,10 +48,10 @@ def write_table(paper: str, number: str, outputs: Path, format: str = "table") -
     fkl.basics.errors.FklError
         If the paper or table is unknown, or none of its cells has a run.
     """
-    found = collect(outputs)
+    found = collect_runs(outputs)
     try:
         table = make_table(paper, number, found)
-        evidence = judge(paper, found)
+        evidence = judge_paper(paper, found)
     finally:
         found.warn()
     sheet = as_sheet(paper, number, table)
@@ -60,12 +60,12 @@ def write_table(paper: str, number: str, outputs: Path, format: str = "table") -
         sheet.show(format)
         return
     if isinstance(table, list):
-        tables.show(sheet.title, evidence, number)
+        tables.print_table(sheet.title, evidence, number)
     else:
-        say(click.style(sheet.title, bold=True), "")
+        print_lines(click.style(sheet.title, bold=True), "")
         sheet.show()
     names = ", ".join(file.name for file in files)
-    say(click.style(f"files: {files[0].parent}: {names}", dim=True))
+    print_lines(click.style(f"files: {files[0].parent}: {names}", dim=True))
 
 
 def make_table(paper: str, number: str, found: Collected) -> Table:
@@ -77,13 +77,13 @@ def make_table(paper: str, number: str, found: Collected) -> Table:
 def make_frame(paper: str, number: str, found: Collected) -> pd.DataFrame:
     """Make the same table as a data frame, with one row for each cell and reading."""
     table = make_table(paper, number, found)
-    return frame(table) if isinstance(table, list) else table
+    return cells_frame(table) if isinstance(table, list) else table
 
 
-def judge(paper: str, found: Collected) -> Evidence:
+def judge_paper(paper: str, found: Collected) -> Evidence:
     """Collect the cells of all tables of a paper that can be made from these runs."""
     cells: list[Cell] = []
-    for number in declared(paper)["tables"]:
+    for number in declared_paper(paper)["tables"]:
         with suppress(FklError):  # no run belongs to this table
             table = make_table(paper, number, found)
             cells += table if isinstance(table, list) else []
@@ -92,9 +92,9 @@ def judge(paper: str, found: Collected) -> Evidence:
 
 def as_sheet(paper: str, number: str, table: Table) -> Sheet:
     """A paper's complete table, as in its CSV file."""
-    told = declared(paper)
+    told = declared_paper(paper)
     title = f"{told['title']}, table {number}: {told['tables'][number]['title']}"
-    return Sheet.from_frame(frame(table) if isinstance(table, list) else table, title, differences(paper))
+    return Sheet.from_frame(cells_frame(table) if isinstance(table, list) else table, title, differences_text(paper))
 
 
 def save_table(sheet: Sheet, evidence: Evidence, number: str, outputs: Path) -> list[Path]:
@@ -110,10 +110,10 @@ def save_table(sheet: Sheet, evidence: Evidence, number: str, outputs: Path) -> 
     outputs : Path
     """
     path = outputs / "tables" / evidence.paper / f"table{number}"
-    files = sheet.write(path, tables.latex(evidence, number))
-    layout = tables.layout(evidence.paper, number)
+    files = sheet.write(path, tables.latex_floats(evidence, number))
+    layout = tables.table_layout(evidence.paper, number)
     if layout is not None:
-        wide = Sheet.from_frame(tables.wide(evidence.judged(number), layout), sheet.title)
+        wide = Sheet.from_frame(tables.wide_frame(evidence.judged(number), layout), sheet.title)
         for suffix, text in ((".csv", wide.csv), (".md", wide.markdown)):
             files.append(path.with_name(f"{path.name}_wide{suffix}"))
             write_text(files[-1], text)
@@ -122,7 +122,7 @@ def save_table(sheet: Sheet, evidence: Evidence, number: str, outputs: Path) -> 
 
 def write_figure(paper: str, number: str, outputs: Path, style: str = "screen") -> str:
     """Draw and save a paper's figure from finished runs; return a line with its files. See `draw_figure`."""
-    found = collect(outputs)
+    found = collect_runs(outputs)
     try:
         contents = draw_figure(paper, number, found, style)
     finally:
@@ -155,9 +155,9 @@ def draw_figure(paper: str, number: str, found: Collected, style: str = "screen"
             for x, y in zip(line.get_xdata(), line.get_ydata(), strict=True)
         ]
         numbers = pd.DataFrame(curves).to_csv(index=False, float_format="%.6g")
-        return {**rendered(figure, replicates, claim(runs) if claim else ""), ".csv": numbers.encode()}
+        return {**render_figure(figure, replicates, claim(runs) if claim else ""), ".csv": numbers.encode()}
 
-    with styled(style):
+    with style_figures(style):
         return made_of(f"{paper}/{number}", draw, found)
 
 
@@ -196,13 +196,13 @@ def made_of(what: str, make: Callable[[list[FinishedRun]], Made], found: Collect
     return made_of(what, make, found)
 
 
-def declared(paper: str) -> dict[str, Any]:
+def declared_paper(paper: str) -> dict[str, Any]:
     """Title, tables and figures of a paper, from its experiments.yaml."""
     paper_module(paper)  # raises an error for an unknown name
     return experiments.of_paper(paper)
 
 
-def differences(paper: str) -> str:
+def differences_text(paper: str) -> str:
     """Text of the paper's differences.md, which explains which numbers fkl reproduces."""
     return (Path(__file__).parent / paper / "differences.md").read_text(encoding="utf-8")
 
@@ -217,7 +217,7 @@ def paper_module(paper: str) -> ModuleType:
 
 def _module_with(paper: str, number: str, what: str) -> ModuleType:
     """Module of a paper, after a check that it has this table or figure."""
-    choices = declared(paper)[f"{what}s"]
+    choices = declared_paper(paper)[f"{what}s"]
     if number not in choices:
         there = ", ".join(f"{paper}/{one}" for one in choices) or "none"
         raise FklError(f"{in_one_line(f'{paper}/{number}')}: no such {what}", help=[f"{what}s of this paper: {there}"])

@@ -1,6 +1,6 @@
 """A printed number with our number by each reading of the paper, and whether they agree.
 
-A `Cell` is processed in four steps: `published` reads it, `answered` adds our answers and tests them,
+A `Cell` is processed in four steps: `published_cells` reads it, `add_answers` adds our answers and tests them,
 `fkl.papers.evidence.Evidence` judges it together with the paper's other cells, and `fkl.papers.tables` shows it.
 """
 
@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fkl.screen.units import RAISED, word
-from fkl.screen.units import number as with_digits
+from fkl.screen.units import RAISED, cell_text
+from fkl.screen.units import number_text as with_digits
 from fkl.statistics import equivalence
 from fkl.statistics.equivalence import AGREES, CANNOT_TELL, DIFFERS, Equivalence
 from fkl.statistics.intervals import half_width
@@ -335,7 +335,7 @@ class Cell:
             return ""
         if ours and self.is_time:
             return with_digits(value, 2)
-        return word(value) if self._decimals is None else f"{value:,.{self._decimals}f}"
+        return cell_text(value) if self._decimals is None else f"{value:,.{self._decimals}f}"
 
     def interval(self, answer: Answer) -> str:
         """Half width of the 95 % interval of our number over replicates; empty for one value or if nothing varies."""
@@ -401,13 +401,13 @@ class Cell:
         return max(0, round(-np.log10(2 * self.rounding))) if self.rounding > 0 else None
 
 
-def published(paper: str, table: str | None = None) -> list[Cell]:
+def published_cells(paper: str, table: str | None = None) -> list[Cell]:
     """Cells of one table or of all tables, from a paper's published.csv; empty without this file."""
-    return [cell for cell in _file(paper) if table in (None, cell.table)]
+    return [cell for cell in _read_published(paper) if table in (None, cell.table)]
 
 
 @cache
-def _file(paper: str) -> tuple[Cell, ...]:
+def _read_published(paper: str) -> tuple[Cell, ...]:
     file = Path(__file__).parent / paper / "published.csv"
     if not file.exists():
         return ()
@@ -418,20 +418,20 @@ def _file(paper: str) -> tuple[Cell, ...]:
             | {
                 "value": row["value"] if row["value"].startswith(("<", ">")) else float(row["value"]),
                 "spread": float(row["spread"] or "nan"),
-                "rounding": rounding(row["value"]),
+                "rounding": rounding_of(row["value"]),
             }
         )
         for row in rows
     )
 
 
-def rounding(printed: str) -> float:
+def rounding_of(printed: str) -> float:
     """Half a unit of a printed number's last digit, e.g. 0.05 for ``1.2``, which may be from 1.15 to 1.25."""
     digits = re.fullmatch(r"[+-]?\d+(?:\.(\d*))?", printed)
     return 0.5 * 10.0 ** -len(digits[1] or "") if digits else 0.0
 
 
-def answered(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]], tried: int = 1) -> list[Cell]:
+def add_answers(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]], tried: int = 1) -> list[Cell]:
     """Add our answers to cells, in the unit of each cell, and test them.
 
     Parameters
@@ -455,10 +455,10 @@ def answered(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]], tri
             for one in answers(cell)
         ]
         made.append(replace(cell, answers=tuple(ours)))
-    return tested(made, tried)
+    return judge_answers(made, tried)
 
 
-def tested(cells: Sequence[Cell], tried: int) -> list[Cell]:
+def judge_answers(cells: Sequence[Cell], tried: int) -> list[Cell]:
     """Test all answers of cells, and add the verdicts by reading."""
     tests = [[replace(one, test=cell.compared(one, tried), of_curve="") for one in cell.answers] for cell in cells]
     curves = defaultdict(list)
@@ -469,7 +469,7 @@ def tested(cells: Sequence[Cell], tried: int) -> list[Cell]:
         several = [tests[at][number] for at, number in points]
         compared = [one.test for one in several if one.test is not None]
         if len(compared) == len(several):
-            outcome = equivalence.curve(compared, np.column_stack([one.values for one in several]))
+            outcome = equivalence.outcome_of_curve(compared, np.column_stack([one.values for one in several]))
             for at, number in points:
                 tests[at][number] = replace(tests[at][number], of_curve=outcome)
     verdicts: dict[object, dict[str, str]] = {}
@@ -481,7 +481,7 @@ def tested(cells: Sequence[Cell], tried: int) -> list[Cell]:
     return [replace(cell, answers=tuple(tests[at]), verdicts=verdicts[cell.claim]) for at, cell in enumerate(cells)]
 
 
-def frame(cells: Iterable[Cell]) -> pd.DataFrame:
+def cells_frame(cells: Iterable[Cell]) -> pd.DataFrame:
     """A data frame of cells, with one row for each cell and answer."""
     rows = [row for cell in cells for row in cell.rows]
     more = dict.fromkeys(name for row in rows for name in row if name not in COLUMNS)

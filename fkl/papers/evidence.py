@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from fkl.config import experiments
-from fkl.papers.cells import AS_STATED, DIFFERENT, ONE, OTHER, OUTCOMES, SPREAD, UNCLEAR, Cell, Mark, tested
+from fkl.papers.cells import AS_STATED, DIFFERENT, ONE, OTHER, OUTCOMES, SPREAD, UNCLEAR, Cell, Mark, judge_answers
 from fkl.statistics.equivalence import AGREES, DIFFERS
 from fkl.statistics.intervals import LEVEL
 
@@ -61,7 +61,7 @@ class Evidence:
     @property
     def readings(self) -> list[str]:
         """Names of readings, beginning with the text."""
-        return [AS_STATED, *experiments.variants(self.paper)]
+        return [AS_STATED, *experiments.paper_variants(self.paper)]
 
     @cached_property
     def builds_on(self) -> dict[str, str]:
@@ -139,7 +139,9 @@ class Evidence:
         """
         false = [
             [
-                tested([replace(cell, value=other) for cell, other in zip(claim, others, strict=True)], self.tried)[0]
+                judge_answers(
+                    [replace(cell, value=other) for cell, other in zip(claim, others, strict=True)], self.tried
+                )[0]
                 for others in numbers(claim)
             ]
             for claim in self.counted

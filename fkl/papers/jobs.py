@@ -9,7 +9,7 @@ from typing import Any
 from fkl.config import experiments
 from fkl.config.choices import Choices
 from fkl.config.compose import Word, compose_read, each_value, read_words
-from fkl.config.loading import resolved
+from fkl.config.loading import resolve_config
 
 
 @dataclass(frozen=True)
@@ -32,14 +32,14 @@ class Job:
 
 
 @cache
-def jobs(experiment: str) -> tuple[Job, ...]:
+def experiment_jobs(experiment: str) -> tuple[Job, ...]:
     """All jobs of an experiment, named PAPER/NAME."""
     [chosen] = read_words([f"+{experiments.GROUP}={experiment}"])
     found = []
-    for words in product(*_swept(experiment)):
+    for words in product(*_swept_words(experiment)):
         composed = compose_read([chosen, *words])
         del composed.config["paths"]
-        config = resolved(composed.config)
+        config = resolve_config(composed.config)
         # A cell can refer to values of the configuration, for example ``M={algo[M]}``
         cell = {
             key: value.format(**config) if isinstance(value, str) else value for key, value in composed.cell.items()
@@ -48,12 +48,12 @@ def jobs(experiment: str) -> tuple[Job, ...]:
     return tuple(found)
 
 
-def count(experiment: str) -> int:
+def count_jobs(experiment: str) -> int:
     """Number of jobs in an experiment, without composing them."""
-    return prod(len(values) for values in _swept(experiment))
+    return prod(len(values) for values in _swept_words(experiment))
 
 
-def _swept(experiment: str) -> list[list[Word]]:
+def _swept_words(experiment: str) -> list[list[Word]]:
     """For each key of the sweep, one word for each of its values."""
-    node: Any = experiments.choice(f"{experiments.GROUP}/{experiment}")
+    node: Any = experiments.paper_choice(f"{experiments.GROUP}/{experiment}")
     return [read_words(each_value(f"{key}={value}", Choices().names)) for key, value in node["sweep"].items()]

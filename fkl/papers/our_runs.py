@@ -4,7 +4,7 @@ An experiment in the paper's experiments.yaml has a `cell`, which gives the posi
 and figures:
 
 variant
-    Reading of the paper: `as stated`, a name under `variants`, or empty for runs that are shown but not evidence.
+    Reading of the paper: `as stated`, a name under `paper_variants`, or empty for runs that are shown but not evidence.
 setting
     Setting of the table's row, as in published.csv.
 ``told``, ``untold``
@@ -19,10 +19,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from fkl.basics.errors import FklError
-from fkl.config.digest import identity
-from fkl.config.experiments import datasets, experiments, variants
+from fkl.config.digest import config_identity
+from fkl.config.experiments import paper_datasets, paper_experiments, paper_variants
 from fkl.papers.cells import AS_STATED, Answer, Cell
-from fkl.papers.jobs import Job, jobs
+from fkl.papers.jobs import Job, experiment_jobs
 from fkl.runs.finished_runs import EndedRun, FinishedRun
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def require_found(found: Sized, what: str, first: str = "") -> None:
         raise FklError(f"{what}: no finished run belongs to it; {hint}")
 
 
-def find(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[Found]:
+def find_paper_runs(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[Found]:
     """Runs of a paper's experiments, beginning with those of its text, followed by its variants in order.
 
     Of runs that differ only in the number of replicates, the newest one with the most replicates is used. A run of two
@@ -125,13 +125,13 @@ def find(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[Found]:
     """
     best: dict[str, FinishedRun] = {}
     for run in runs:
-        name = identity(run.config, REPLICATES)
+        name = config_identity(run.config, REPLICATES)
         if name not in best or run.replicates >= best[name].replicates:
             best[name] = run
     # jobs are only composed if there are runs
-    wanted = _jobs_by_identity(names or tuple(experiments(paper)), FREE) if best else {}
-    order = [AS_STATED, *variants(paper), ""]
-    named = [(run, _identity(run.config, FREE)) for run in best.values()]
+    wanted = _jobs_by_identity(names or tuple(paper_experiments(paper)), FREE) if best else {}
+    order = [AS_STATED, *paper_variants(paper), ""]
+    named = [(run, _shared_identity(run.config, FREE)) for run in best.values()]
     found = [Found(run, *wanted[name]) for run, name in named if name in wanted]
     return sorted(found, key=lambda one: order.index(one.variant))
 
@@ -140,9 +140,9 @@ def of_a_paper(run: EndedRun, papers: Iterable[str]) -> bool:
     """Whether a run belongs to an experiment of these papers, with any number of replicates."""
     method = str(run.config["algo"].get("_target_"))
     return any(
-        _identity(run.config, FREE) in _jobs_by_identity(tuple(experiments(paper)), FREE, method)
+        _shared_identity(run.config, FREE) in _jobs_by_identity(tuple(paper_experiments(paper)), FREE, method)
         for paper in papers
-        if run.dataset in datasets(paper)  # otherwise no job needs to be composed
+        if run.dataset in paper_datasets(paper)  # otherwise no job needs to be composed
     )
 
 
@@ -151,16 +151,16 @@ def _jobs_by_identity(names: tuple[str, ...], free: tuple[str, ...], method: str
     """Jobs of some experiments by identity; if a method's class is given, only its jobs, without other imports."""
     wanted: dict[str, tuple[str, Job]] = {}
     for name in names:
-        for job in jobs(name):
+        for job in experiment_jobs(name):
             if method and job.config["algo"]["_target_"] != method:
                 continue
-            wanted.setdefault(_identity(job.config, free), (name, job))
+            wanted.setdefault(_shared_identity(job.config, free), (name, job))
     return wanted
 
 
-def _identity(config: dict[str, Any], free: tuple[str, ...]) -> str:
+def _shared_identity(config: dict[str, Any], free: tuple[str, ...]) -> str:
     """Identity that a run shares with its job, whatever the values of the free keys."""
-    return identity(config, (*free, *_idle_keys(str(config["algo"].get("_target_")))))
+    return config_identity(config, (*free, *_idle_keys(str(config["algo"].get("_target_")))))
 
 
 @cache

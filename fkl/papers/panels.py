@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fkl.papers.our_runs import require_found
-from fkl.report.figures import canvas
+from fkl.report.figures import panel_row
 
 
 def dataset_panels(
@@ -27,7 +27,7 @@ def dataset_panels(
     """
     shown = [name for name in known if name in found]
     require_found(shown, "figure", first)
-    figure, panels = canvas(len(shown), across)
+    figure, panels = panel_row(len(shown), across)
     for axes, name in zip(panels, shown, strict=True):
         axes.set_title(name)
     return figure, dict(zip(shown, panels, strict=True))

@@ -17,13 +17,13 @@ from typing import NamedTuple
 
 from joblib import cpu_count
 
-from fkl.basics.environment import variable
+from fkl.basics.environment import environment_variable
 from fkl.config import experiments
 from fkl.data import registry
 from fkl.data.store import Store
-from fkl.papers import PAPERS, declared, paper_module
-from fkl.papers.cells import published
-from fkl.papers.jobs import count
+from fkl.papers import PAPERS, declared_paper, paper_module
+from fkl.papers.cells import published_cells
+from fkl.papers.jobs import count_jobs
 
 AT_ONCE = min(2, cpu_count())
 """Number of parallel sweeps; with two, no core is idle while a sweep begins or ends."""
@@ -36,7 +36,7 @@ In a full reproduction on two idle cores of an AMD EPYC, they took 138, 100, 98,
 """
 
 
-def reproduce(papers: Sequence[str] = (), fail_fast: bool = False, readings: bool = False) -> list[str]:
+def reproduce_papers(papers: Sequence[str] = (), fail_fast: bool = False, readings: bool = False) -> list[str]:
     """Run all experiments of these papers, even after failures, then write the page; print times and missing data.
 
     Parameters
@@ -118,7 +118,7 @@ class Played:
         words = f"{' '.join(command)} ({left or f'{self.runs} runs in total'})"
         print(f"== {number} of {self.of}: fkl {words}", flush=True)
         paper = sweep.name.partition("/")[0]
-        about = f"{sweep.name}: {experiments.experiments(paper)[sweep.name]['about']}"
+        about = f"{sweep.name}: {experiments.paper_experiments(paper)[sweep.name]['about']}"
         self.call(paper, about, [*command, *["--fail-fast"] * fail_fast])
         self.done += sweep.runs
 
@@ -151,8 +151,8 @@ def in_turn(papers: Sequence[str], left_out: tuple[str, ...]) -> list[Sweep]:
     """
     by_paper = []
     for paper in papers:
-        names = {name for name in experiments.experiments(paper) if name.startswith(f"{paper}/")} - {*left_out}
-        sweeps = [Sweep(name, count(name)) for name in names]
+        names = {name for name in experiments.paper_experiments(paper) if name.startswith(f"{paper}/")} - {*left_out}
+        sweeps = [Sweep(name, count_jobs(name)) for name in names]
         by_paper.append(sorted(sweeps, key=lambda sweep: (-sweep.runs, sweep.name)))
     in_turn = [sweep for turn in zip_longest(*by_paper) for sweep in turn if sweep is not None]
     return sorted(in_turn, key=lambda sweep: [*LONGEST, sweep.name].index(sweep.name))
@@ -160,12 +160,12 @@ def in_turn(papers: Sequence[str], left_out: tuple[str, ...]) -> list[Sweep]:
 
 def print_missing_data(papers: Sequence[str]) -> None:
     """Print which of the papers' data sets are missing, and how to get them."""
-    store = Store(Path(variable("FKL_DATA", "data")))
-    found = {listing.name: listing.found for listing in registry.describe(store)}
+    store = Store(Path(environment_variable("FKL_DATA", "data")))
+    found = {listing.name: listing.found for listing in registry.list_datasets(store)}
     for paper in papers:
-        for name, reason in declared(paper).get("unobtainable", {}).items():
+        for name, reason in declared_paper(paper).get("unobtainable", {}).items():
             print(f"missing: {paper}: {name}: {reason}")
-        for name in sorted({cell.dataset for cell in published(paper)}):
+        for name in sorted({cell.dataset for cell in published_cells(paper)}):
             if found.get(name) == "missing":
-                [first, *_] = registry.verify([name], store)
+                [first, *_] = registry.verify_datasets([name], store)
                 print(f"missing: {paper}: {name}: fkl data fetch {name}, or put {first.file} into {store.folder}")

@@ -5,15 +5,15 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fkl.config.experiments import experiments
-from fkl.papers.our_runs import find, require_found
+from fkl.config.experiments import paper_experiments
+from fkl.papers.our_runs import find_paper_runs, require_found
 from fkl.runs.finished_runs import FinishedRun
 
 KEY = ["dataset", "algorithm", "setting", "metric"]
 METRICS = ("mse", "client_sd")
 
 
-def table(paper_file: str, number: str, runs: list[FinishedRun]) -> pd.DataFrame:
+def script_table(paper_file: str, number: str, runs: list[FinishedRun]) -> pd.DataFrame:
     """All runs of a paper's experiments, with the script's output if the script was run.
 
     Parameters
@@ -30,8 +30,8 @@ def table(paper_file: str, number: str, runs: list[FinishedRun]) -> pd.DataFrame
         Errors in units of 1e-3; script_sd and script_n are over repetitions of the script.
     """
     paper = Path(paper_file).parent.name
-    found = find(paper, runs)
-    require_found(found, "table", next(iter(experiments(paper))))
+    found = find_paper_runs(paper, runs)
+    require_found(found, "table", next(iter(paper_experiments(paper))))
     text = {"table": str, "setting": str}
     printed = pd.read_csv(Path(paper_file).with_name("script.csv"), dtype=text).fillna({"setting": ""})
     printed = printed[printed["table"] == number].set_index(KEY)

@@ -10,8 +10,8 @@ import click
 import numpy as np
 import pandas as pd
 
-from fkl.basics.environment import variable
-from fkl.basics.errors import plural
+from fkl.basics.environment import environment_variable
+from fkl.basics.errors import count_of
 from fkl.config import experiments
 from fkl.data import registry
 from fkl.data.store import Store
@@ -26,13 +26,13 @@ from fkl.papers.cells import (
     TIME,
     Cell,
     Mark,
-    frame,
+    cells_frame,
     metric_in_words,
     setting_in_words,
     unit_in_words,
 )
 from fkl.papers.evidence import Evidence
-from fkl.screen.messages import say
+from fkl.screen.messages import print_lines
 from fkl.screen.sheet import BEST, Column, Sheet
 from fkl.screen.sheet import Cell as Shown
 from fkl.statistics.equivalence import AGREES
@@ -45,29 +45,29 @@ LARGER_IS_BETTER = ("accuracy", "communication_reduction_vs_centralized")
 PUBLISHED = "published"
 
 
-def declared(paper: str, number: str) -> dict[str, Any]:
+def declared_table(paper: str, number: str) -> dict[str, Any]:
     """Declaration of a table in the paper's experiments.yaml."""
     found: dict[str, Any] = experiments.of_paper(paper).get("tables", {}).get(number, {})
     return found
 
 
-def layout(paper: str, number: str) -> Layout | None:
+def table_layout(paper: str, number: str) -> Layout | None:
     """Rows and columns of a printed table; None if the paper does not print it as a table."""
-    told = declared(paper, number)
+    told = declared_table(paper, number)
     return (told["rows"], told["columns"]) if "rows" in told else None
 
 
-def sheets(evidence: Evidence, number: str, times: bool = False) -> list[Sheet]:
+def table_sheets(evidence: Evidence, number: str, times: bool = False) -> list[Sheet]:
     """Sheets of one table's numbers, or of its run times, that were run: one sheet per metric in the printed layout."""
     cells = [cell for cell in evidence.judged(number) if cell.is_time == times]
     metrics = dict.fromkeys(cell.metric for cell in cells if cell.shown is not None)
-    return [_sheet(evidence, number, [cell for cell in cells if cell.metric == metric]) for metric in metrics]
+    return [_metric_sheet(evidence, number, [cell for cell in cells if cell.metric == metric]) for metric in metrics]
 
 
-def _sheet(evidence: Evidence, number: str, cells: list[Cell]) -> Sheet:
+def _metric_sheet(evidence: Evidence, number: str, cells: list[Cell]) -> Sheet:
     """Sheet of one metric, with the rows and columns that have runs."""
     first, ran = cells[0], [cell for cell in cells if cell.shown is not None]
-    sides = layout(evidence.paper, number) or DEFAULT
+    sides = table_layout(evidence.paper, number) or DEFAULT
 
     def place(cell: Cell) -> tuple[str, str]:
         row, column = (
@@ -80,13 +80,15 @@ def _sheet(evidence: Evidence, number: str, cells: list[Cell]) -> Sheet:
         [side for side in dict.fromkeys(place(cell)[k] for cell in cells) if side in {place(cell)[k] for cell in ran}]
         for k in (0, 1)
     )
-    best = _best(ran, lambda cell: place(cell)["algorithm" in sides[0]])
-    shown = {place(cell): _shown(cell, cell in best) for cell in cells}
+    best = _best_in_lines(ran, lambda cell: place(cell)["algorithm" in sides[0]])
+    shown = {place(cell): _shown_cell(cell, cell in best) for cell in cells}
     metric = metric_in_words(first.metric)
     heading = f"{metric} ({unit_in_words(first.unit)})" if first.unit else metric
     title = experiments.of_paper(evidence.paper).get("title", evidence.paper)
     about = f"{title}, table {number}, {heading}. The printed number is above ours, the mean over"
-    about += f" {_replicates(ran)} replicates ± half of its 95 % interval (Student's t), by the reading that decides"
+    about += (
+        f" {_replicates_text(ran)} replicates ± half of its 95 % interval (Student's t), by the reading that decides"
+    )
     about += " whether it agrees."
     missing = ", ".join(sorted(not_run(evidence, number)))
     return Sheet(
@@ -99,7 +101,7 @@ def _sheet(evidence: Evidence, number: str, cells: list[Cell]) -> Sheet:
     )
 
 
-def _shown(cell: Cell, best: bool) -> Shown:
+def _shown_cell(cell: Cell, best: bool) -> Shown:
     """The printed number above ours, with a mark unless it is a run time or a bound."""
     if cell.shown is None:
         return Shown("–", above=cell.published)
@@ -108,20 +110,20 @@ def _shown(cell: Cell, best: bool) -> Shown:
     return Shown(ours, BEST * best, mark.sign, half, cell.published, mark.name)
 
 
-def _best(ran: list[Cell], line: Callable[[Cell], str]) -> list[Cell]:
+def _best_in_lines(ran: list[Cell], line: Callable[[Cell], str]) -> list[Cell]:
     """The cell with our best number in each line that has several."""
     lines: dict[str, list[Cell]] = {}
     for cell in ran:
         lines.setdefault(line(cell), []).append(cell)
     largest = ran[0].metric in LARGER_IS_BETTER
-    return [(max if largest else min)(cells, key=_ours) for cells in lines.values() if len(cells) > 1]
+    return [(max if largest else min)(cells, key=_our_number) for cells in lines.values() if len(cells) > 1]
 
 
-def _ours(cell: Cell) -> float:
+def _our_number(cell: Cell) -> float:
     return np.nan if cell.shown is None else cell.shown.ours
 
 
-def _replicates(ran: list[Cell]) -> str:
+def _replicates_text(ran: list[Cell]) -> str:
     counts = sorted({len(cell.shown.values) for cell in ran if cell.shown is not None})
     return " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
 
@@ -131,15 +133,17 @@ def not_run(evidence: Evidence, number: str) -> Counter[str]:
     return Counter(cell.dataset for cell in evidence.judged(number) if cell.shown is None)
 
 
-def latex(evidence: Evidence, number: str) -> str:
+def latex_floats(evidence: Evidence, number: str) -> str:
     """LaTeX floats, one for each metric; with run times only if there is nothing else."""
-    return "\n".join(sheet.latex() for sheet in sheets(evidence, number) or sheets(evidence, number, times=True))
+    return "\n".join(
+        sheet.latex() for sheet in table_sheets(evidence, number) or table_sheets(evidence, number, times=True)
+    )
 
 
-def readings(cells: Sequence[Cell]) -> Sheet:
+def readings_sheet(cells: Sequence[Cell]) -> Sheet:
     """Sheet with one row for each answer to the cells, and its verdict."""
     ran = [(cell, one, row) for cell in cells for one, row in zip(cell.answers, cell.rows, strict=False) if one.ran]
-    told = [name for name in frame(cells) if name not in (*KEY, "unit")]
+    told = [name for name in cells_frame(cells) if name not in (*KEY, "unit")]
     sheet = Sheet.from_frame(pd.DataFrame([row for *_, row in ran], columns=told), "")
     at, rows = told.index("difference_percent"), []
     for (cell, one, _), texts in zip(ran, sheet.rows, strict=True):
@@ -151,7 +155,7 @@ def readings(cells: Sequence[Cell]) -> Sheet:
     return Sheet([Column("published cell"), *sheet.columns], rows)
 
 
-def wide(cells: Sequence[Cell], layout: Layout) -> pd.DataFrame:
+def wide_frame(cells: Sequence[Cell], layout: Layout) -> pd.DataFrame:
     """Data frame of cells in the paper's layout, with our numbers below the published ones.
 
     Parameters
@@ -183,22 +187,26 @@ def wide(cells: Sequence[Cell], layout: Layout) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def show(title: str, evidence: Evidence, number: str) -> None:
+def print_table(title: str, evidence: Evidence, number: str) -> None:
     """Print a paper's table in its layout: its verdict, the sheets, the meaning of marks, and missing numbers."""
-    say(click.style(title, bold=True), verdict(evidence, number))
-    for sheet in [*sheets(evidence, number), *sheets(evidence, number, times=True)]:
-        say("")
+    print_lines(click.style(title, bold=True), table_verdict(evidence, number))
+    for sheet in [*table_sheets(evidence, number), *table_sheets(evidence, number, times=True)]:
+        print_lines("")
         sheet.show()
-    say("", *(click.style(line, dim=True) for line in _legend(evidence, number)), *_missing(evidence, number))
+    print_lines(
+        "",
+        *(click.style(line, dim=True) for line in _legend_lines(evidence, number)),
+        *_missing_lines(evidence, number),
+    )
 
 
-def verdict(evidence: Evidence, number: str) -> str:
+def table_verdict(evidence: Evidence, number: str) -> str:
     """A sentence with the share of a table's numbers that agree as described, among those that were run.
 
     All points of a curve share one verdict, and count once.
     """
     marks = evidence.tally(number)
-    counted = _counted(evidence, number)
+    counted = _counted_cells(evidence, number)
     if not counted:
         if EARLY in marks:
             return "No verdict: our runs have fewer replicates than the paper's."
@@ -215,31 +223,31 @@ def verdict(evidence: Evidence, number: str) -> str:
     }
     others = "; ".join(f"{count} {words}" for words, count in rest.items() if count)
     what = "curve" if all(cell.curve for cell in counted) else "number"
-    first = f"{described} of {plural(len(counted), what)} that were run come out as described"
+    first = f"{described} of {count_of(len(counted), what)} that were run come out as described"
     return f"{first}{'; ' * bool(others)}{others}."
 
 
-def _counted(evidence: Evidence, number: str) -> list[Cell]:
+def _counted_cells(evidence: Evidence, number: str) -> list[Cell]:
     """One cell for each claim of a table that is evidence."""
     return [claim[0] for claim, mark in evidence.outcomes if claim[0].table == number and mark in COUNTED]
 
 
-def _legend(evidence: Evidence, number: str) -> Iterator[str]:
+def _legend_lines(evidence: Evidence, number: str) -> Iterator[str]:
     """Lines that explain which numbers are printed and which are ours, and the meaning of each mark."""
     ran = [cell for cell in evidence.judged(number) if cell.shown is not None]
     if ran:
         marks = dict.fromkeys(cell.mark for cell in ran if cell.mark not in (None, TIME))
         below = "our number is below the published one, ± half of its 95 % interval"
         yield " · ".join([below, *(f"{mark.sign} {mark.words}" for mark in marks)])
-    if counted := _counted(evidence, number):
+    if counted := _counted_cells(evidence, number):
         run = {reading for cell in counted for reading in cell.verdicts}
-        many = _replicates(ran)
-        yield f"{len(run)} of {plural(len(evidence.readings), 'reading')} were run, with {many} replicates"
+        many = _replicates_text(ran)
+        yield f"{len(run)} of {count_of(len(evidence.readings), 'reading')} were run, with {many} replicates"
         if evidence.reading != AS_STATED:
             yield f"the one reading is “{evidence.reading}”: all readings are in the files"
 
 
-def _missing(evidence: Evidence, number: str) -> Iterator[str]:
+def _missing_lines(evidence: Evidence, number: str) -> Iterator[str]:
     """Lines with the count of missing numbers by data set, and the reason if the data are not available."""
     counts = not_run(evidence, number)
     unobtainable = experiments.of_paper(evidence.paper).get("unobtainable", {})
@@ -253,6 +261,8 @@ def _missing(evidence: Evidence, number: str) -> Iterator[str]:
 
 def _to_fetch(name: str) -> str:
     """How to get a data set that is not available; empty if it is."""
-    store = Store(Path(variable("FKL_DATA", "data")))
-    lacking = name in registry.names() and any(store.find(file) is None for file in registry.dataset(name).data_files)
+    store = Store(Path(environment_variable("FKL_DATA", "data")))
+    lacking = name in registry.dataset_names() and any(
+        store.find(file) is None for file in registry.named_dataset(name).data_files
+    )
     return f"data not available: fkl data fetch {name}" if lacking else ""

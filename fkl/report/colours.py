@@ -57,7 +57,7 @@ class Look(NamedTuple):
 
 def look_of(method: str) -> Look:
     """The look of a method, which does not depend on keys in its name; for an unknown method it depends on the name."""
-    name = _registered(method)
+    name = _registered_name(method)
     number = METHODS.index(name) if name in METHODS else zlib.crc32(name.encode())
     dash = DASHES[number // len(COLOURS) % len(DASHES)]
     fill = FILLS[number // (len(COLOURS) * len(MARKERS)) % 2]
@@ -73,13 +73,13 @@ def looks_of(methods: Iterable[str]) -> dict[str, Look]:
     methods = list(dict.fromkeys(methods))
     looks: dict[str, Look] = {}
     taken: set[str] = set()
-    for name in dict.fromkeys(map(_registered, methods)):
+    for name in dict.fromkeys(map(_registered_name, methods)):
         base = look_of(name)
         base = base._replace(
             marker=next((one for one in base.marker + MARKERS + MORE_MARKERS if one not in taken), base.marker)
         )
         taken.add(base.marker)
-        for number, one in enumerate(sorted(method for method in methods if _registered(method) == name)):
+        for number, one in enumerate(sorted(method for method in methods if _registered_name(method) == name)):
             dash = DASHES[(DASHES.index(base.dash) + number) % len(DASHES)]
             fill = FILLS[(FILLS.index(base.fill) + number) % len(FILLS)]
             looks[one] = base._replace(dash=dash, fill=fill)
@@ -102,7 +102,7 @@ def is_dark() -> bool:
     return bool(matplotlib.rcParams["figure.facecolor"] == DARK_BACKGROUND)
 
 
-def _registered(method: str) -> str:
+def _registered_name(method: str) -> str:
     """The longest known name at the beginning of a method's name; for an unknown method, its name without keys."""
     known = [name for name in METHODS if method == name or method.startswith((f"{name},", f"{name} ("))]
     return max(known, key=len, default=re.split(r", | \(", method)[0])

@@ -23,7 +23,7 @@ from fkl.basics.arrays import Array
 from fkl.basics.errors import in_one_line
 from fkl.data.baselines import CONSTANTS
 from fkl.report.colours import COLOURS, DARK_BACKGROUND, DASHES, Look, baseline_colour, colour_of, look_of
-from fkl.screen.messages import warning
+from fkl.screen.messages import show_warning
 from fkl.screen.units import BYTES
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ INCHES_A_HANDLE = 0.6
 
 
 @contextmanager
-def styled(style: str = "screen", dark: bool = False) -> Iterator[None]:
+def style_figures(style: str = "screen", dark: bool = False) -> Iterator[None]:
     """Draw figures in this block for a screen or for a paper, with a dark background if wanted."""
     with matplotlib.rc_context(STYLES[style] | (DARK if dark else {})):  # type: ignore[arg-type]  # of its own names
         yield
@@ -125,32 +125,32 @@ def draw_run(
     for name, panel in panels.items():
         if panel.nominal is not None and not set(panel.nominal) & set(curves.columns):
             continue
-        figure, (axes,) = canvas(1)
+        figure, (axes,) = panel_row(1)
         if panel.nominal is not None:
             against_nominal(axes, summary, panel, panel.nominal, look)
             axes.set_title(title)
-            save(folder, name, figure, curves.replicates, pdf)
+            save_figure(folder, name, figure, curves.replicates, pdf)
             continue
         shown = {
             column: words.format(method=method)
             for column, words in panel.curves.items()
             if column in curves.columns and not np.isnan(summary[column]).all()
         }
-        bands = _bands(tables, [*shown], curves) if len(curves.mean) and curves.mean.shape[1] > 1 else {}
+        bands = _quantile_bands(tables, [*shown], curves) if len(curves.mean) and curves.mean.shape[1] > 1 else {}
         for number, (column, words) in enumerate(shown.items()):
             mean, _ = curves.mean_and_deviation(column)
             dash = DASHES[number % len(DASHES)]
             if len(mean) == 1:
-                points(axes, summary[column], words, number, look.colour)
+                draw_points(axes, summary[column], words, number, look.colour)
             elif column in baselines:
                 x = np.arange(1, len(mean) + 1)
-                curve(axes, x, mean, None, words, (baseline_colour(number - 1), DASHES[1]))
+                draw_curve(axes, x, mean, None, words, (baseline_colour(number - 1), DASHES[1]))
             else:
-                curve(axes, np.arange(1, len(mean) + 1), mean, bands.get(column), words, (look.colour, dash))
+                draw_curve(axes, np.arange(1, len(mean) + 1), mean, bands.get(column), words, (look.colour, dash))
                 axes.set_xlabel("round")
             for place, (of, predicted) in enumerate(CONSTANTS.get(column, {}).items()):
                 if of in summary and of not in curves.columns:
-                    baseline(axes, summary[of].mean(), predicted, place)
+                    draw_baseline(axes, summary[of].mean(), predicted, place)
         if panel.between is not None and set(panel.between) <= set(shown):
             low, high = (curves.mean_and_deviation(column)[0] for column in panel.between)
             axes.fill_between(np.arange(1, len(low) + 1), low, high, color=look.colour, alpha=0.1, linewidth=0)
@@ -158,15 +158,15 @@ def draw_run(
         axes.set_title(title)
         if panel.log:
             axes.set_yscale("log")
-        save(folder, name, figure, curves.replicates, pdf)
+        save_figure(folder, name, figure, curves.replicates, pdf)
 
 
-def _bands(folder: Path, columns: Sequence[str], curves: "Curves") -> dict[str, tuple[Array, Array]]:
+def _quantile_bands(folder: Path, columns: Sequence[str], curves: "Curves") -> dict[str, tuple[Array, Array]]:
     """Quantiles over replicates of a run's columns in each round; none for a single replicate."""
     rounds, replicates = curves.mean.shape[1], min(curves.replicates, MOST_IN_BAND)
     if replicates < 2 or not columns:
         return {}
-    seen = _seen(rounds)
+    seen = _points_drawn(rounds)
     values = np.empty((replicates, len(seen), len(columns)))
     with (folder / "rounds.csv").open(encoding="utf-8") as stream:  # rows of numbers, a replicate after the other
         header, drawn = next(stream).rstrip("\n").split(","), np.isin(np.arange(rounds), seen)
@@ -180,14 +180,14 @@ def _bands(folder: Path, columns: Sequence[str], curves: "Curves") -> dict[str, 
     return {column: (made[0, :, place], made[1, :, place]) for place, column in enumerate(columns)}
 
 
-def _seen(points: int) -> NDArray[np.int64]:
+def _points_drawn(points: int) -> NDArray[np.int64]:
     """Indices of the points of a curve that are drawn."""
     return np.unique(np.linspace(0, points - 1, min(points, MOST_POINTS)).astype(np.int64))
 
 
-def save(folder: Path, name: str, figure: Figure, replicates: int, pdf: bool = True) -> None:
+def save_figure(folder: Path, name: str, figure: Figure, replicates: int, pdf: bool = True) -> None:
     """Write a figure, .png and .pdf."""
-    for suffix, content in rendered(figure, replicates, pdf=pdf).items():
+    for suffix, content in render_figure(figure, replicates, pdf=pdf).items():
         (folder / f"{name}{suffix}").write_bytes(content)
 
 
@@ -198,7 +198,7 @@ def against_nominal(
     shares = np.array([summary[name] for name in nominal])
     x, mean, (low, high) = list(nominal.values()), shares.mean(axis=1), np.quantile(shares, (LOW, HIGH), axis=1)
     axes.plot([0, 1], [0, 1], DASHES[1], color=baseline_colour(0), linewidth=1, label="nominal share")
-    words, colour = next(iter(panel.curves.values())), shade(0)[0] if look is None else look.colour
+    words, colour = next(iter(panel.curves.values())), shade_of_curve(0)[0] if look is None else look.colour
     error = np.maximum([mean - low, high - mean], 0)
     axes.errorbar(x, mean, error, fmt="o-", color=colour, capsize=3, label=words)
     for place, value in zip(x, mean, strict=True):
@@ -211,7 +211,7 @@ def against_nominal(
     axes.set_ylabel(panel.label)
 
 
-def canvas(panels: int, across: int | None = None) -> tuple[Figure, Sequence[Axes]]:
+def panel_row(panels: int, across: int | None = None) -> tuple[Figure, Sequence[Axes]]:
     """A row of panels with space for a legend below them, or rows of at most this many."""
     columns = min(panels, across or panels)
     if is_for_paper():
@@ -228,32 +228,32 @@ def canvas(panels: int, across: int | None = None) -> tuple[Figure, Sequence[Axe
     return figure, [figure.add_subplot(rows, columns, number + 1) for number in range(panels)]
 
 
-def shade(number: int) -> tuple[str, str]:
+def shade_of_curve(number: int) -> tuple[str, str]:
     """Colour and line style of a curve that is not a method's, by number; 28 are distinct."""
     return colour_of(number), DASHES[number // len(COLOURS) % len(DASHES)]
 
 
-def band(axes: Axes, rounds: "pd.DataFrame", column: str, label: str, look: Look | tuple[str, str]) -> None:
+def draw_band(axes: Axes, rounds: "pd.DataFrame", column: str, label: str, look: Look | tuple[str, str]) -> None:
     """Draw the mean over replicates against the round, with a band."""
     every = np.sort(rounds["round"].unique())
-    by_round = rounds[rounds["round"].isin(every[_seen(len(every))])].groupby("round")[column]
-    over(axes, by_round, label, look)
+    by_round = rounds[rounds["round"].isin(every[_points_drawn(len(every))])].groupby("round")[column]
+    draw_groups(axes, by_round, label, look)
     axes.set_xlabel("round")
 
 
-def over(axes: Axes, grouped: Any, label: str, look: Look | tuple[str, str], x: Array | None = None) -> None:
+def draw_groups(axes: Axes, grouped: Any, label: str, look: Look | tuple[str, str], x: Array | None = None) -> None:
     """Draw the mean of each group of replicates, with a band between quantiles, over the groups' keys or over `x`."""
     mean = grouped.mean()
     ends = (grouped.quantile(LOW).to_numpy(), grouped.quantile(HIGH).to_numpy()) if grouped.size().max() > 1 else None
     at = mean.index.to_numpy() if x is None else x
-    curve(axes, at, mean.to_numpy(), ends, label, look)
+    draw_curve(axes, at, mean.to_numpy(), ends, label, look)
 
 
-def curve(
+def draw_curve(
     axes: Axes, x: NDArray[Any], mean: Array, ends: tuple[Array, Array] | None, label: str, look: Look | tuple[str, str]
 ) -> None:
     """Draw a curve, with a band if its ends are given; a method's curve has some markers."""
-    seen = _seen(len(x))
+    seen = _points_drawn(len(x))
     colour, dash = (look.colour, look.dash) if isinstance(look, Look) else look
     marked: dict[str, Any] = {}
     if isinstance(look, Look):
@@ -264,14 +264,14 @@ def curve(
         axes.fill_between(x[seen], ends[0][seen], ends[1][seen], color=colour, alpha=0.2, linewidth=0)
 
 
-def sweep(axes: Axes, values: "Mapping[float, pd.Series[float]]", label: str, look: Look) -> None:
+def draw_sweep(axes: Axes, values: "Mapping[float, pd.Series[float]]", label: str, look: Look) -> None:
     """Draw one point per run, the mean of its replicates, over the key in which runs differ, with a line and a band."""
     x = sorted(values)
     ends = tuple(np.array([values[at].quantile(one) for at in x]) for one in (LOW, HIGH))
-    curve(axes, np.array(x), np.array([values[at].mean() for at in x]), (ends[0], ends[1]), label, look)
+    draw_curve(axes, np.array(x), np.array([values[at].mean() for at in x]), (ends[0], ends[1]), label, look)
 
 
-def crosses(axes: Axes, points: Sequence[tuple[float, float]], label: str, look: Look) -> None:
+def draw_crosses(axes: Axes, points: Sequence[tuple[float, float]], label: str, look: Look) -> None:
     """Draw a paper's printed values as crosses."""
     if points:
         size = 1.6 * matplotlib.rcParams["lines.markersize"]
@@ -279,30 +279,30 @@ def crosses(axes: Axes, points: Sequence[tuple[float, float]], label: str, look:
         axes.plot(*zip(*points, strict=True), "x", color=look.colour, **marked)
 
 
-def spread(values: "pd.Series[float] | Array") -> tuple[float, NDArray[np.float64]]:
+def mean_and_spread(values: "pd.Series[float] | Array") -> tuple[float, NDArray[np.float64]]:
     """Mean over replicates, and its distances from the lower and the upper quantile, as `errorbar` needs them."""
     array = np.asarray(values, np.float64)
     low, high = np.quantile(array, (LOW, HIGH))
     return float(array.mean()), np.maximum([[array.mean() - low], [high - array.mean()]], 0)
 
 
-def baseline(axes: Axes, value: float, words: str, number: int) -> None:
+def draw_baseline(axes: Axes, value: float, words: str, number: int) -> None:
     """Draw a dashed grey line at the error of a baseline without learning."""
     short = words.removeprefix("the ").removeprefix("each client's ")
     colour = baseline_colour(number)
     axes.axhline(value, color=colour, linestyle=DASHES[1], linewidth=1, label=short, zorder=0)
 
 
-def points(axes: Axes, values: "pd.Series[float] | Array", label: str, place: int, colour: str) -> None:
+def draw_points(axes: Axes, values: "pd.Series[float] | Array", label: str, place: int, colour: str) -> None:
     """Draw the values of a single round, one point per replicate, next to their mean and quantiles."""
     axes.plot([place] * len(values), values, "o", color=colour, alpha=0.3)
-    mean, ends = spread(values)
+    mean, ends = mean_and_spread(values)
     axes.errorbar([place + 0.2], [mean], ends, fmt="o", color=colour, label=label)
     axes.set_xlim(-0.5, place + 0.7)
     axes.set_xticks([])
 
 
-def rendered(figure: Figure, replicates: int | str, claim: str = "", pdf: bool = True) -> dict[str, bytes]:
+def render_figure(figure: Figure, replicates: int | str, claim: str = "", pdf: bool = True) -> dict[str, bytes]:
     """A figure as PNG and PDF, by suffix, with a legend and a note about lines and bands below its panels.
 
     For a paper, it also has a .txt with the caption.
@@ -330,16 +330,16 @@ def rendered(figure: Figure, replicates: int | str, claim: str = "", pdf: bool =
     texts = {}
     if is_for_paper():
         titles = [axes.get_title() for axes in figure.axes]
-        texts[".txt"] = _caption(figure, told).encode()
+        texts[".txt"] = _paper_caption(figure, told).encode()
         for axes, title in zip(figure.axes, titles, strict=True):
             axes.set_title(title.replace("_", " ") if len(titles) > 1 else "")
-            axes.set_ylabel("\n".join(_lines(" ".join(axes.get_ylabel().split()), LETTERS_HIGH)))
+            axes.set_ylabel("\n".join(_caption_lines(" ".join(axes.get_ylabel().split()), LETTERS_HIGH)))
     _wrap_titles(figure)
     rest = _in_legend(handles)
     labels = [textwrap.fill(words, LONGEST_LABEL) for words in rest]
     letters = LETTERS_AN_INCH * 10 / matplotlib.rcParams["font.size"]
-    note = "" if is_for_paper() else "\n".join(_lines(told, int(letters * figure.get_figwidth())))
-    columns = _columns(figure, labels, letters)
+    note = "" if is_for_paper() else "\n".join(_caption_lines(told, int(letters * figure.get_figwidth())))
+    columns = _legend_columns(figure, labels, letters)
     if labels or note:
         lines = sum(1 + label.count("\n") for label in labels) / columns + note.count("\n") + bool(note)
         inches = 1.6 * matplotlib.rcParams["font.size"] / 72
@@ -364,7 +364,9 @@ def rendered(figure: Figure, replicates: int | str, claim: str = "", pdf: bool =
         raise
     except Exception as error:  # about a font, a size, a number: matplotlib raises many kinds
         names = ", ".join(filter(None, (axes.get_title() for axes in figure.axes)))
-        warning(f"the figure of {in_one_line(names)} cannot be drawn: {type(error).__name__}: {in_one_line(error)}")
+        show_warning(
+            f"the figure of {in_one_line(names)} cannot be drawn: {type(error).__name__}: {in_one_line(error)}"
+        )
         return {}
     return {".png": png.getvalue(), **made, **texts}
 
@@ -384,7 +386,7 @@ def _wrap_titles(figure: Figure) -> None:
     figure.set_figheight(figure.get_figheight() + more)
 
 
-def _caption(figure: Figure, told: str) -> str:
+def _paper_caption(figure: Figure, told: str) -> str:
     """Caption of a paper's figure, in sentences."""
     titles = [title for axes in figure.axes if (title := " ".join(axes.get_title().split()))]
     shown = {axes.get_ylabel(): axes.get_xlabel() for axes in figure.axes if axes.get_ylabel()}
@@ -395,7 +397,7 @@ def _caption(figure: Figure, told: str) -> str:
     return " ".join(line[:1].upper() + line[1:].rstrip(".") + "." for line in said if line.strip(" :.")) + "\n"
 
 
-def _lines(told: str, width: int) -> Iterator[str]:
+def _caption_lines(told: str, width: int) -> Iterator[str]:
     for line in told.splitlines():
         yield from textwrap.wrap(line.replace(" %", "\N{NO-BREAK SPACE}%"), width)
 
@@ -419,7 +421,7 @@ def words_of(figure: Figure) -> Iterator[Text]:
 
 
 def spread_over(replicates: Iterable[int]) -> int | str:
-    """The note of `rendered` about curves over this many replicates."""
+    """The note of `render_figure` about curves over this many replicates."""
     counts = {*replicates}
     return counts.pop() if len(counts) == 1 else SPREAD.format(f"{min(counts)} to {max(counts)}")
 
@@ -435,24 +437,26 @@ def plain_ticks(axes: Axes) -> None:
         elif axis.get_scale() == "log":
             low, high = axis.get_view_interval()
             if 0 < low < high and (ours or np.log10(high / low) <= MOST_DECADES):
-                axis.set_major_locator(_ticks(low, high, _labels_across(axes) if axis is axes.xaxis else MOST_TICKS))
+                axis.set_major_locator(
+                    _log_ticks(low, high, _labels_across(axes) if axis is axes.xaxis else MOST_TICKS)
+                )
                 if not ours:
                     axis.set_major_formatter(Plain())
             axis.set_minor_locator(NullLocator())
 
 
-def _ticks(low: float, high: float, most: int) -> FixedLocator | MaxNLocator:
+def _log_ticks(low: float, high: float, most: int) -> FixedLocator | MaxNLocator:
     """Ticks of a logarithmic axis: powers of ten, and as many between them as needed, as far as they have space."""
     decades = np.arange(np.floor(np.log10(low)), np.ceil(np.log10(high)) + 1)
     for steps in STEPS:
         ticks = np.multiply.outer(10.0**decades, steps).ravel()
         seen = ticks[(low <= ticks) & (ticks <= high)]
         if len(seen) >= ENOUGH_TICKS:
-            return FixedLocator(_apart(seen, math.log(high / low) / most))
+            return FixedLocator(_drop_close_ticks(seen, math.log(high / low) / most))
     return MaxNLocator(min(4, most), steps=[1, 2, 2.5, 5, 10])
 
 
-def _apart(ticks: Array, least: float) -> list[float]:
+def _drop_close_ticks(ticks: Array, least: float) -> list[float]:
     """Those ticks, from left to right, whose logarithms differ by more than this."""
     kept: list[float] = []
     for tick in ticks:
@@ -516,7 +520,7 @@ def share_costs(panels: Iterable[Axes], costs: Iterable[float] = ()) -> None:
             most = _labels_across(axes)
             axes.set_xscale("symlog", linthresh=first, linscale=max(0.25, 1.25 * decades / most))
             axes.set_xlim(-0.3 * first, 10 ** (0.06 * decades) * max(positive))
-            axes.xaxis.set_major_locator(FixedLocator([0, *_powers(first, max(positive), most - 1)]))
+            axes.xaxis.set_major_locator(FixedLocator([0, *_powers_of_ten(first, max(positive), most - 1)]))
             axes.xaxis.set_major_formatter(words)  # set_xscale replaces it
             cut: dict[str, Any] = {
                 "marker": [(-0.6, -1), (0.6, 1)],
@@ -535,7 +539,7 @@ def share_costs(panels: Iterable[Axes], costs: Iterable[float] = ()) -> None:
         axes.set_xlim(min(low for low, _ in ends), max(high for _, high in ends))
 
 
-def _powers(first: float, last: float, most: int) -> list[float]:
+def _powers_of_ten(first: float, last: float, most: int) -> list[float]:
     """Powers of ten from the first one to the last number, evenly spaced."""
     count = int(math.log10(last / first) + 1e-9) + 1
     return [first * 10.0**power for power in range(0, count, -(-count // most))]
@@ -545,7 +549,7 @@ def _line_width() -> float:
     return 1.0 if is_for_paper() else 1.4
 
 
-def _columns(figure: Figure, labels: Sequence[str], letters: float) -> int:
+def _legend_columns(figure: Figure, labels: Sequence[str], letters: float) -> int:
     """Number of legend columns that fit in the figure's width."""
     if not labels:
         return 1

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fkl.basics.errors import FklError
-from fkl.runs.finished_runs import legible
+from fkl.runs.finished_runs import legible_text
 from fkl.screen import units
 
 FULL, SMALL = 1500, 300
@@ -25,12 +25,12 @@ BEGINNING, END = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"IEND\xaeB`\x82"
 TEMPLATES = Environment(
     loader=PackageLoader("fkl.report"),
     autoescape=True,
-    finalize=lambda value: value if hasattr(value, "__html__") else legible(str(value)),
+    finalize=lambda value: value if hasattr(value, "__html__") else legible_text(str(value)),
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-TEMPLATES.globals |= {"typeset": units.typeset, "units": units}
+TEMPLATES.globals |= {"typeset": units.typeset_number, "units": units}
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Picture:
         return quote(Path(os.path.relpath(self.file, page)).as_posix())
 
 
-def picture(file: Path, alt: str, widest: int = FULL) -> Picture:
+def picture_of_png(file: Path, alt: str, widest: int = FULL) -> Picture:
     """A PNG file as a picture, at most `widest` CSS pixels wide.
 
     Raises
@@ -58,14 +58,14 @@ def picture(file: Path, alt: str, widest: int = FULL) -> Picture:
         If it is not a complete PNG, or too large to be shown.
     """
     data = file.read_bytes()
-    if not (data.startswith(BEGINNING) and data.endswith(END) and zlib.crc32(data[12:29]) == _number(data[29:33])):
+    if not (data.startswith(BEGINNING) and data.endswith(END) and zlib.crc32(data[12:29]) == _count_view(data[29:33])):
         raise FklError(f"{file.name}: cannot be shown, because it is not a complete PNG")
-    wide, high = _number(data[16:20]), _number(data[20:24])
+    wide, high = _count_view(data[16:20]), _count_view(data[20:24])
     if not 0 < wide * high <= MOST_PIXELS:
         raise FklError(f"{file.name}: cannot be shown, because it has {wide} x {high} pixels")
     width = min(wide // PER_CSS_PIXEL, widest)
     return Picture(file, width, round(high * width / wide), alt)
 
 
-def _number(data: bytes) -> int:
+def _count_view(data: bytes) -> int:
     return int.from_bytes(data, "big")

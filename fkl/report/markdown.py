@@ -44,7 +44,7 @@ class Prose:
         return re.split(r"(?<=[\w)%>][.])\s+(?=[A-Z])", words)[0]
 
 
-def render(markdown: str, anchor: str, level: int) -> Prose:
+def render_markdown(markdown: str, anchor: str, level: int) -> Prose:
     """Turn Markdown into HTML.
 
     Parameters
@@ -67,13 +67,13 @@ def render(markdown: str, anchor: str, level: int) -> Prose:
     def html(part: Sequence[Token]) -> str:
         return str(parser.renderer.render(part, parser.options, {}))
 
-    short = [at for at, token in enumerate(tokens) if _bold(token) == IN_SHORT]
+    short = [at for at, token in enumerate(tokens) if _bold_html(token) == IN_SHORT]
     in_short = "".join(html(tokens[at].children or []) for at in short[:1])
     rest = [token for at, token in enumerate(tokens) if not any(abs(at - middle) <= 1 for middle in short[:1])]
     return Prose(html(rest), in_short, [group for group in groups if group.items])
 
 
-def inline(markdown: str) -> Markup:
+def inline_html(markdown: str) -> Markup:
     """One line of Markdown as HTML."""
     return Markup(MarkdownIt("commonmark", {"html": False}).renderInline(markdown))
 
@@ -110,8 +110,8 @@ def _name_items(tokens: list[Token], anchor: str) -> list[Group]:
         if token.type == "list_item_open":
             item = token
         elif token.type == "inline" and token.children:
-            if item is None and _bold(token):
-                groups.append(Group(_bold(token)))
+            if item is None and _bold_html(token):
+                groups.append(Group(_bold_html(token)))
             words = _first_words(token, "em_open").rstrip(".:") if item is not None else ""
             if item is not None and words:
                 name = f"{anchor}-{re.sub('[^a-z0-9]+', '-', words.lower()).strip('-')}"
@@ -122,7 +122,7 @@ def _name_items(tokens: list[Token], anchor: str) -> list[Group]:
     return groups
 
 
-def _bold(token: Token) -> str:
+def _bold_html(token: Token) -> str:
     return _first_words(token, "strong_open") if token.type == "inline" else ""
 
 

@@ -12,7 +12,7 @@ import click
 import pandas as pd
 
 from fkl import __version__, papers
-from fkl.basics.errors import FklError, plural
+from fkl.basics.errors import FklError, count_of
 from fkl.basics.files import write_text
 from fkl.config import experiments
 from fkl.data.store import Store
@@ -22,12 +22,12 @@ from fkl.papers.evidence import Claim, Evidence, shares_table
 from fkl.papers.our_runs import of_a_paper
 from fkl.report import markdown as prose
 from fkl.report.compare import Comparison, Function, by_function, compare_runs
-from fkl.report.html import TEMPLATES, Picture, picture
-from fkl.report.run_rows import DataSource, add_pictures, data_source, environments, failures, run_views
-from fkl.runs.finished_runs import Collected, DivergedRun, FinishedRun, collect
+from fkl.report.html import TEMPLATES, Picture, picture_of_png
+from fkl.report.run_rows import DataSource, add_pictures, data_source, run_environments, run_failures, run_views
+from fkl.runs.finished_runs import Collected, DivergedRun, FinishedRun, collect_runs
 from fkl.runs.metrics import main_metric
 from fkl.screen import units
-from fkl.screen.messages import say, warning
+from fkl.screen.messages import print_lines, show_warning
 from fkl.screen.sheet import Sheet
 
 SHOWN = {
@@ -96,7 +96,7 @@ class PaperView:
     variants : dict of str to str
         Keys that its named variants change.
     tried : dict of str to str
-        `experiments.tried`.
+        `experiments.differences_tried`.
     store : Store
         Folder of data files.
     no_cells : str
@@ -131,11 +131,11 @@ class PaperView:
 
     def sheets(self, number: str, times: bool = False) -> list[Sheet]:
         """A table in its printed layout."""
-        return tables.sheets(self.evidence, number, times)
+        return tables.table_sheets(self.evidence, number, times)
 
     def readings(self, number: str) -> Sheet:
         """All answers to the cells of a table."""
-        return tables.readings(self.evidence.judged(number))
+        return tables.readings_sheet(self.evidence.judged(number))
 
     def cells_not_run(self, number: str) -> Counter[str]:
         """Number of cells of a table without runs, by data set."""
@@ -150,7 +150,7 @@ class PaperView:
             several.setdefault((first.algorithm, first.metric, first.dataset), []).append(claim)
         found: dict[str, list[tuple[str, str, int, str]]] = {}
         for (algorithm, metric, dataset), claims in several.items():
-            words = metric.replace("_", " "), dataset, len(claims), _range(self._percents(claims))
+            words = metric.replace("_", " "), dataset, len(claims), _range_text(self._percents(claims))
             found.setdefault(algorithm, []).append(words)
         return found
 
@@ -238,7 +238,7 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> None:
     single : bool
         Whether to embed pictures and runs in report.html.
     """
-    found = collect(outputs)
+    found = collect_runs(outputs)
     pictures: dict[Path, list[Picture]] = {}
     known = None
     while known != len(found.broken):  # a run that fails in one table is in none
@@ -246,10 +246,10 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> None:
         add_pictures(pictures, found)
         # if all runs are the user's own, the papers' missing runs do not matter
         wanted = not found.runs or any(of_a_paper(run, papers.PAPERS) for run in found.runs)
-        views = [_paper(paper, found, outputs, store) for paper in papers.PAPERS] if wanted else []
+        views = [_paper_view(paper, found, outputs, store) for paper in papers.PAPERS] if wanted else []
         total = added_up(views)
-        of_papers = bool({*total} - {MISSING, EARLY}) or any(_shows(view) for view in views)
-        compared = _compared(found, of_papers, outputs)
+        of_papers = bool({*total} - {MISSING, EARLY}) or any(_has_results(view) for view in views)
+        compared = _compare_by_metric(found, of_papers, outputs)
     found.warn()
     runs = found.runs
     shown = views if of_papers or EARLY in total or not runs else []
@@ -262,16 +262,16 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> None:
         "shares": {row["paper"]: row for row in shares.to_dict("records")},
         "of_papers": of_papers,
         "compared": compared,
-        "environments": environments(runs),
+        "environments": run_environments(runs),
         "sources": [data_source(name, store) for name in names],
         "runs": run_views(runs, pictures),
         "details": "" if single else "report/runs.html",
         "broken": found.broken,
         "older": found.older,
-        "failures": failures(outputs),
+        "failures": run_failures(outputs),
         "version": __version__,
         "now": datetime.now(UTC),
-        "inline": prose.inline,
+        "inline": prose.inline_html,
         "source": lambda one: one.source(None if single else outputs),
     }
     page = TEMPLATES.get_template("page.html").render(words)
@@ -281,19 +281,19 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> None:
         words |= {"source": lambda one: one.source(details)}
         write_text(details / "runs.html", TEMPLATES.get_template("runs.html").render(words))
     if not (outputs / "runs").exists():
-        warning(f"{outputs / 'runs'}: no such folder, so the page has no runs; fkl run makes it")
-    said = f"{path}: {plural(len(runs), 'run')}, {units.bytes_of(len(page.encode()))}"
+        show_warning(f"{outputs / 'runs'}: no such folder, so the page has no runs; fkl run makes it")
+    said = f"{path}: {count_of(len(runs), 'run')}, {units.bytes_of(len(page.encode()))}"
     if not single:
         said += f"; details of runs in {details}"
-    say(said)
+    print_lines(said)
     if not shares.empty:
         title = "Printed numbers and curves that agree with ours"
         Sheet.from_frame(shares, title).write(outputs / "tables" / "shares")
-        say("", click.style(title, bold=True), "")
+        print_lines("", click.style(title, bold=True), "")
         Sheet.from_frame(shares[[*SHOWN]].rename(columns=SHOWN), title).show()
 
 
-def _shows(view: PaperView) -> bool:
+def _has_results(view: PaperView) -> bool:
     """Whether the paper has a result without a published cell."""
     return any(table.sheet is not None and not table.cells for table in view.tables)
 
@@ -304,7 +304,7 @@ def added_up(views: list[PaperView]) -> dict[Mark, int]:
     return {outcome: total[outcome] for outcome in OUTCOMES if outcome in total}
 
 
-def _compared(found: Collected, of_papers: bool, outputs: Path) -> list[ComparedView]:
+def _compare_by_metric(found: Collected, of_papers: bool, outputs: Path) -> list[ComparedView]:
     """A comparison of the runs for each metric, without the papers' runs if these are shown with published numbers.
 
     A metric that is several functions, such as pinball losses of several levels, has a comparison for each.
@@ -322,28 +322,30 @@ def _compared(found: Collected, of_papers: bool, outputs: Path) -> list[Compared
     for (metric, function), several in by_metric.items():
         if len(several) > 1:
             folder = outputs / "comparison" / "-".join([metric, *(f"{key}={value}" for key, value in function)])
-            make = partial(_written, folder, lost)
+            make = partial(_write_comparison, folder, lost)
             made, files = papers.made_of(f"comparison by {metric}", make, Collected(several))
             about = f"{metric} of {', '.join(made.pivot.methods)} on {', '.join(made.pivot.datasets)}"
-            shown = {file.stem: picture(file, f"{file.stem}: {about}") for file in files if file.suffix == ".png"}
-            views.append(ComparedView(made, shown, _below(outputs, files)))
+            shown = {
+                file.stem: picture_of_png(file, f"{file.stem}: {about}") for file in files if file.suffix == ".png"
+            }
+            views.append(ComparedView(made, shown, _files_below(outputs, files)))
     for run in runs:
         run.forget()
     return views
 
 
-def _written(folder: Path, lost: list[DivergedRun], runs: list[FinishedRun]) -> tuple[Comparison, list[Path]]:
+def _write_comparison(folder: Path, lost: list[DivergedRun], runs: list[FinishedRun]) -> tuple[Comparison, list[Path]]:
     made = compare_runs(Collected(runs, lost))
     return made, made.write(folder)
 
 
-def _paper(paper: str, found: Collected, outputs: Path, store: Store) -> PaperView:
+def _paper_view(paper: str, found: Collected, outputs: Path, store: Store) -> PaperView:
     """Make a paper's tables and figures; then drop the runs' tables from memory, because their rounds are large."""
-    told = papers.declared(paper)
+    told = papers.declared_paper(paper)
     views = [table_view(paper, number, found) for number in told["tables"]]
     evidence = Evidence(paper, [cell for view in views for cell in view.cells])
-    views = [_saved(view, evidence, outputs) for view in views]
-    figures = [_figure(paper, number, one["title"], found, outputs) for number, one in told["figures"].items()]
+    views = [_save_table(view, evidence, outputs) for view in views]
+    figures = [_figure_view(paper, number, one["title"], found, outputs) for number, one in told["figures"].items()]
     for run in found.runs:
         run.forget()
     return paper_view(paper, views, figures, store)
@@ -351,48 +353,48 @@ def _paper(paper: str, found: Collected, outputs: Path, store: Store) -> PaperVi
 
 def paper_view(paper: str, tables: list[TableView], figures: list[FigureView], store: Store) -> PaperView:
     """A paper with these tables and figures, and with facts from its module and files."""
-    told, about = papers.declared(paper), str(papers.paper_module(paper).__doc__)
-    differences = prose.render(papers.differences(paper), f"{paper}-differences", level=4)
-    settled, tried = experiments.variants(paper), experiments.tried(paper)
+    told, about = papers.declared_paper(paper), str(papers.paper_module(paper).__doc__)
+    differences = prose.render_markdown(papers.differences_text(paper), f"{paper}-differences", level=4)
+    settled, tried = experiments.paper_variants(paper), experiments.differences_tried(paper)
     no_cells = told.get("no_cells", "")
     return PaperView(paper, told["title"], about, tables, figures, differences, settled, tried, store, no_cells)
 
 
 def table_view(paper: str, number: str, found: Collected) -> TableView:
     """A table without its files, or the reason why it cannot be made."""
-    anchor, title = f"{paper}-table-{number}", papers.declared(paper)["tables"][number]["title"]
+    anchor, title = f"{paper}-table-{number}", papers.declared_paper(paper)["tables"][number]["title"]
     try:
         made: Table = papers.make_table(paper, number, found)
     except FklError as error:
-        return TableView(anchor, number, title, _instead(error))
+        return TableView(anchor, number, title, _error_html(error))
     cells = made if isinstance(made, list) else []
     return TableView(anchor, number, title, "", cells, papers.as_sheet(paper, number, made))
 
 
-def _saved(view: TableView, evidence: Evidence, outputs: Path) -> TableView:
+def _save_table(view: TableView, evidence: Evidence, outputs: Path) -> TableView:
     if view.sheet is None:
         return view
-    return replace(view, files=_below(outputs, papers.save_table(view.sheet, evidence, view.number, outputs)))
+    return replace(view, files=_files_below(outputs, papers.save_table(view.sheet, evidence, view.number, outputs)))
 
 
-def _figure(paper: str, number: str, title: str, found: Collected, outputs: Path) -> FigureView:
+def _figure_view(paper: str, number: str, title: str, found: Collected, outputs: Path) -> FigureView:
     anchor = f"{paper}-figure-{number}"
     try:
         contents = papers.draw_figure(paper, number, found)
     except FklError as error:
-        return FigureView(anchor, number, title, _instead(error))
+        return FigureView(anchor, number, title, _error_html(error))
     files = papers.save_figure(contents, paper, number, outputs)
-    shown = picture(files[0], f"{title}. {_curves(files[-1])}")
-    return FigureView(anchor, number, title, "", shown, _below(outputs, files))
+    shown = picture_of_png(files[0], f"{title}. {_describe_figure(files[-1])}")
+    return FigureView(anchor, number, title, "", shown, _files_below(outputs, files))
 
 
-def _instead(error: FklError) -> str:
+def _error_html(error: FklError) -> str:
     """An error's text, with its command marked as code."""
     words = str(error).partition(": ")[2] or str(error)
     return re.sub(r"(?<!`)(fkl run .*)", r"`\1`", words)
 
 
-def _curves(file: Path) -> str:
+def _describe_figure(file: Path) -> str:
     """Description of a figure, from its numbers."""
     curves = pd.read_csv(file, keep_default_na=False, dtype=str) if file.stat().st_size > 1 else pd.DataFrame()
     if not len(curves):
@@ -402,14 +404,14 @@ def _curves(file: Path) -> str:
     return f"Panels: {', '.join(panels) or 'one'}. Curves: {', '.join(named)}."
 
 
-def _below(outputs: Path, files: list[Path]) -> tuple[str, ...]:
+def _files_below(outputs: Path, files: list[Path]) -> tuple[str, ...]:
     return tuple(file.relative_to(outputs).as_posix() for file in files)
 
 
-def _range(differences: list[float]) -> str:
+def _range_text(differences: list[float]) -> str:
     """Smallest and largest difference."""
     known = [one for one in differences if one == one]
     if not known:
         return "no percentage"
-    ends = list(dict.fromkeys(units.percent(value) for value in (min(known), max(known))))
+    ends = list(dict.fromkeys(units.percent_text(value) for value in (min(known), max(known))))
     return " to ".join(ends) + " %"

@@ -32,10 +32,10 @@ def in_forks(work: Mapping[Name, Callable[[], Made]]) -> dict[Name, Made]:
     ):
         warnings.simplefilter("ignore", DeprecationWarning)  # about threads: a copy does not use BLAS's and Arrow's
         try:
-            return dict(zip(work, pool.map(_make, work), strict=True))
+            return dict(zip(work, pool.map(_make_named, work), strict=True))
         except BrokenProcessPool:
             raise FklError("a copy of this process was killed, perhaps because memory ran out") from None
 
 
-def _make(name: Any) -> Any:
+def _make_named(name: Any) -> Any:
     return _work[name]()

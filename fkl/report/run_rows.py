@@ -13,13 +13,13 @@ from fkl.basics.errors import FklError
 from fkl.data import registry
 from fkl.data.baselines import CONSTANTS
 from fkl.data.store import DataFile, Store
-from fkl.report.compare.labels import flat, key_values, varying
-from fkl.report.html import SMALL, Picture, picture
-from fkl.runs.command import SHORT, verdict
-from fkl.runs.finished_runs import Collected, FinishedRun, entries
+from fkl.report.compare.labels import flat_config, key_values, varying_keys
+from fkl.report.html import SMALL, Picture, picture_of_png
+from fkl.runs.command import SHORT, judge_summary
+from fkl.runs.finished_runs import Collected, FinishedRun, folder_entries
 from fkl.runs.metrics import main_metric
 from fkl.screen.sheet import Sheet
-from fkl.screen.units import with_spread, word
+from fkl.screen.units import cell_text, with_spread
 
 ENVIRONMENT = ("fkl", "commit", "python", "processor", "cores", "machine", "blas", "packages")
 """Keys that runs share if they are from the same machine and installation."""
@@ -91,7 +91,7 @@ class RunView:
     @property
     def mark(self) -> str:
         """Mark for whether it is better than every baseline; empty if it has no baseline."""
-        return verdict(self.run.columns).mark if self.baseline is not None else ""
+        return judge_summary(self.run.columns).mark if self.baseline is not None else ""
 
     @property
     def sent(self) -> float | None:
@@ -164,7 +164,7 @@ def add_pictures(pictures: dict[Path, list[Picture]], found: Collected) -> None:
             about = f"{run.algorithm} on {run.dataset}"
             files = [run.folder / name for name in sorted(run.provenance["files"]) if name.endswith(".png")]
             try:
-                pictures[run.folder] = [picture(file, f"{about}: {file.stem}", SMALL) for file in files]
+                pictures[run.folder] = [picture_of_png(file, f"{about}: {file.stem}", SMALL) for file in files]
             except FklError as error:
                 found.leave_out(run, str(error))
 
@@ -176,7 +176,7 @@ def run_views(runs: Iterable[FinishedRun], pictures: dict[Path, list[Picture]]) 
     return [view for _, group in groups for view in _told_apart(list(group), pictures)]
 
 
-def environments(runs: Iterable[FinishedRun]) -> list[Environment]:
+def run_environments(runs: Iterable[FinishedRun]) -> list[Environment]:
     """The machines and installations of the runs, with the most frequent first."""
     groups: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for run in runs:
@@ -188,16 +188,16 @@ def environments(runs: Iterable[FinishedRun]) -> list[Environment]:
 
 def data_source(name: str, store: Store) -> DataSource:
     """Facts about a data set; only the name of an unknown data set."""
-    if name not in registry.names():
+    if name not in registry.dataset_names():
         return DataSource(name, "", "", (), ())
-    found = registry.dataset(name)
+    found = registry.named_dataset(name)
     missing = tuple(file for file in found.data_files if store.find(file) is None)
     return DataSource(name, found.title, found.licence, tuple(found.data_files), missing)
 
 
-def failures(outputs: Path) -> dict[str, str]:
+def run_failures(outputs: Path) -> dict[str, str]:
     """Last line of each failed run's error, by folder."""
-    return {folder.name: _last_line(folder / "error.txt") for folder in entries(outputs / "failed")}
+    return {folder.name: _last_line(folder / "error.txt") for folder in folder_entries(outputs / "failed")}
 
 
 def _last_line(file: Path) -> str:
@@ -220,12 +220,12 @@ def in_words(value: object) -> str:
         if len(value) > LONGEST_LIST:
             return f"{len(value)} entries, {in_words(value[0])} the first"
         return ", ".join(in_words(one) for one in value)
-    return "not known" if value is None else word(value)
+    return "not known" if value is None else cell_text(value)
 
 
 def _told_apart(runs: list[FinishedRun], pictures: dict[Path, list[Picture]]) -> list[RunView]:
     """Runs of one algorithm on one data set, with the keys that differ between them."""
-    configs = [flat(run.config) for run in runs]
-    keys = varying(configs)
+    configs = [flat_config(run.config) for run in runs]
+    keys = varying_keys(configs)
     pairs = zip(runs, configs, strict=True)
     return [RunView(run, key_values(config, keys), pictures[run.folder]) for run, config in pairs]

@@ -10,16 +10,16 @@ import numpy as np
 import pandas as pd
 
 from fkl import __version__, papers
-from fkl.basics.errors import FklError, plural
+from fkl.basics.errors import FklError, count_of
 from fkl.basics.files import write_text
 from fkl.config.digest import NOT_RESULTS
 from fkl.data.store import Store
-from fkl.papers.cells import EARLY, KEY, MISSING, Cell, published
+from fkl.papers.cells import EARLY, KEY, MISSING, Cell, published_cells
 from fkl.papers.evidence import shares_table
 from fkl.report.html import TEMPLATES
-from fkl.report.markdown import inline
+from fkl.report.markdown import inline_html
 from fkl.report.page import PaperView, added_up, paper_view, table_view
-from fkl.runs.finished_runs import Collected, FinishedRun, collect
+from fkl.runs.finished_runs import Collected, FinishedRun, collect_runs
 
 PAGE, CELLS = "index.html", "cells.csv"
 
@@ -38,20 +38,20 @@ def write_site(folder: Path, names: Sequence[str], outputs: Path, store: Store) 
     store : Store
         Folder of data files, to find missing files.
     """
-    names = [name for name in names or papers.PAPERS if papers.declared(name) and published(name)]
-    found = collect(outputs)
+    names = [name for name in names or papers.PAPERS if papers.declared_paper(name) and published_cells(name)]
+    found = collect_runs(outputs)
     known = None
     while known != len(found.broken):  # a run that fails in one table is in none
         known = len(found.broken)
-        views = [_paper(name, found, store) for name in names]
+        views = [_paper_view(name, found, store) for name in names]
     found.warn()
     total = added_up(views)
     if {*total} <= {MISSING}:
         raise FklError(f"--site: no run in {outputs / 'runs'} answers a published cell", help=["run fkl reproduce"])
     flat = [cell for view in views for table in view.tables for cell in view.evidence.judged(table.number)]
     by_digest = {run.digest: run for run in found.runs}
-    cited = [by_digest[digest] for digest in dict.fromkeys(digest for cell in flat for digest in _runs(cell))]
-    commands = {run.digest: _command(run) for run in cited}
+    cited = [by_digest[digest] for digest in dict.fromkeys(digest for cell in flat for digest in _run_digests(cell))]
+    commands = {run.digest: _run_command(run) for run in cited}
     words = {
         "papers": views,
         "total": total,
@@ -60,40 +60,41 @@ def write_site(folder: Path, names: Sequence[str], outputs: Path, store: Store) 
         "runs": sorted(cited, key=lambda run: (run.dataset, run.algorithm, run.digest)),
         "commands": commands,
         "cells_file": CELLS,
-        "inline": inline,
+        "inline": inline_html,
         "details": "",
         "version": __version__,
         "now": datetime.now(UTC),
     }
     page = TEMPLATES.get_template("site.html").render(words)
     write_text(folder / PAGE, page)
-    write_text(folder / CELLS, _table(flat, commands).to_csv(index=False, lineterminator="\n", float_format="%.10g"))
-    answered = sum(bool(_runs(cell)) for cell in flat)
-    return (
-        f"{folder / PAGE}: {plural(len(flat), 'published cell')}, {answered} with {plural(len(cited), 'run')} of ours"
+    write_text(
+        folder / CELLS, _program_table(flat, commands).to_csv(index=False, lineterminator="\n", float_format="%.10g")
     )
+    answered = sum(bool(_run_digests(cell)) for cell in flat)
+    cells, runs = count_of(len(flat), "published cell"), count_of(len(cited), "run")
+    return f"{folder / PAGE}: {cells}, {answered} with {runs} of ours"
 
 
-def _paper(name: str, found: Collected, store: Store) -> PaperView:
+def _paper_view(name: str, found: Collected, store: Store) -> PaperView:
     """A paper with its tables of published cells."""
-    views = [table_view(name, number, found) for number in papers.declared(name)["tables"]]
+    views = [table_view(name, number, found) for number in papers.declared_paper(name)["tables"]]
     for run in found.runs:
         run.forget()
     return paper_view(name, [view for view in views if view.instead or view.cells], [], store)
 
 
-def _runs(cell: Cell) -> list[str]:
+def _run_digests(cell: Cell) -> list[str]:
     """Digests of the runs that gave our numbers; the run by the one reading is last."""
     return [*dict.fromkeys(ours.run for ours in (cell.described, cell.by_one) if ours is not None and ours.run)]
 
 
-def _command(run: FinishedRun) -> str:
+def _run_command(run: FinishedRun) -> str:
     """The command of a run, without words that change none of its numbers; empty if it is unknown."""
     words = [word for word in run.words if word.lstrip("+~").split("=")[0].split(".")[0] not in NOT_RESULTS]
     return shlex.join(["fkl", "run", *words]) if words else ""
 
 
-def _table(cells: Sequence[Cell], commands: dict[str, str]) -> pd.DataFrame:
+def _program_table(cells: Sequence[Cell], commands: dict[str, str]) -> pd.DataFrame:
     """The cells for programs, with the command of the run by the one reading, or of the run as described."""
     rows = []
     for cell in cells:
@@ -102,7 +103,7 @@ def _table(cells: Sequence[Cell], commands: dict[str, str]) -> pd.DataFrame:
         for name, ours in (("as_described", cell.described), ("by_one_reading", cell.by_one)):
             told = (ours.ours, ours.spread, ours.n, ours.run) if ours is not None else (np.nan, np.nan, 0, "")
             row |= dict(zip((name, f"{name}_spread", f"{name}_n", f"{name}_run"), told, strict=True))
-        last = ["", *_runs(cell)][-1]
+        last = ["", *_run_digests(cell)][-1]
         outcome = cell.mark.words if cell.mark is not None else ""
         rows.append({**row, "outcome": outcome, "command": commands.get(last, "")})
     return pd.DataFrame(rows)

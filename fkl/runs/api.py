@@ -10,16 +10,15 @@ from typing import Any
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, in_one_line, require
-from fkl.config.compose import compose
-from fkl.config.loading import load as checked
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run as checked
 from fkl.data.baselines import CONSTANTS
-from fkl.runs.command import blocks
+from fkl.runs.command import result_blocks
 from fkl.runs.finished_runs import FinishedRun, read_run
 from fkl.runs.metrics import WORDS, main_metric, require_metric
-from fkl.runs.model import Model
-from fkl.runs.model import load as load_model
-from fkl.runs.play import execute
-from fkl.screen.messages import showing, warning
+from fkl.runs.model import Model, load_model
+from fkl.runs.play import execute_run
+from fkl.screen.messages import show_messages, show_warning
 from fkl.screen.pictures import Picture
 
 __all__ = ["Result", "load", "load_model", "run"]
@@ -87,25 +86,25 @@ class Result(FinishedRun):
             If the rounds have no such column.
         """
         from fkl.report.colours import DASHES, baseline_colour, look_of
-        from fkl.report.figures import canvas, over, rendered, styled
+        from fkl.report.figures import draw_groups, panel_row, render_figure, style_figures
 
         if column is None:
             column = main_metric(self.rounds.columns)
         require_metric(column, sorted(self.rounds.columns))
-        with styled(dark=dark):
-            figure, (axes,) = canvas(1)
+        with style_figures(dark=dark):
+            figure, (axes,) = panel_row(1)
             by_round = self.rounds.groupby("round")
-            over(axes, by_round[column], self.algorithm, look_of(self.algorithm))
+            draw_groups(axes, by_round[column], self.algorithm, look_of(self.algorithm))
             for number, (name, words) in enumerate(CONSTANTS.get(column, {}).items()):
                 if name in self.rounds:
-                    over(axes, by_round[name], words, (baseline_colour(number), DASHES[1]))
+                    draw_groups(axes, by_round[name], words, (baseline_colour(number), DASHES[1]))
             axes.set_title(f"{self.algorithm} on {self.dataset}")
             axes.set_ylabel(WORDS.get(column, column))
             axes.set_xlabel("round")
-            return Picture(rendered(figure, self.replicates))
+            return Picture(render_figure(figure, self.replicates))
 
     def __repr__(self) -> str:
-        return "\n".join(blocks(self.folder, self.provenance, self.config, self.columns))
+        return "\n".join(result_blocks(self.folder, self.provenance, self.config, self.columns))
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -158,12 +157,12 @@ def run(*words: str, quiet: bool = False, config_dir: str | PathLike[str] | None
     folders = () if config_dir is None else (Path(config_dir),)
     for folder in folders:
         require(folder.is_dir(), "config_dir", str(config_dir), "a folder that exists")
-    with _ONE_AT_A_TIME, showing(results=False, notes=not quiet, warning_lines=False):
-        run = checked(compose(*words, folders=folders), words)
-        execute(run, progress=not quiet)
+    with _ONE_AT_A_TIME, show_messages(results=False, notes=not quiet, warning_lines=False):
+        run = checked(compose_config(*words, folders=folders), words)
+        execute_run(run, progress=not quiet)
         result = load(run.folder)
         if "warning" in result.provenance:
-            warning(result.provenance["warning"])
+            show_warning(result.provenance["warning"])
     return result
 
 

@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fkl.basics.arrays import Array
-from fkl.basics.errors import FklError, library_error, own_lines, plural
+from fkl.basics.errors import FklError, count_of, library_error, own_lines
 from fkl.basics.files import CannotWriteError
-from fkl.config.loading import OWN_TABLE, Run, load
-from fkl.data.baselines import CONSTANTS, means, not_beaten
+from fkl.config.loading import OWN_TABLE, Run, load_run
+from fkl.data.baselines import CONSTANTS, not_beaten, summary_means
 from fkl.engines.base import DivergedError
 from fkl.runs.metrics import ACCURACIES, MAIN, main_metric, require_metric
-from fkl.screen.units import bytes_of, number, percent_apart, seconds, with_spread
+from fkl.screen.units import bytes_of, number_text, percent_apart, seconds_text, with_spread
 
 HINDSIGHT = "best constant"
 SHORT = {
@@ -79,10 +79,10 @@ def run_single(
     """
     run, start = None, time.monotonic()
     try:
-        run = load(config, words)
-        from fkl.runs.play import execute
+        run = load_run(config, words)
+        from fkl.runs.play import execute_run
 
-        played = execute(run, progress=not quiet)
+        played = execute_run(run, progress=not quiet)
     except FklError as error:
         if verbose and error.__cause__ is not None:
             _show_own_lines(error.__cause__)
@@ -98,8 +98,8 @@ def run_single(
         if shown:
             sys.exit(1)
         raise
-    objective(run)
-    _show(run, time.monotonic() - start if played else None, verbose, quiet, folders)
+    search_objective(run)
+    _print_result(run, time.monotonic() - start if played else None, verbose, quiet, folders)
 
 
 def _show_own_lines(error: BaseException) -> bool:
@@ -110,15 +110,15 @@ def _show_own_lines(error: BaseException) -> bool:
     return bool(lines)
 
 
-def _show(run: Run, waited: float | None, verbose: bool, quiet: bool, folders: Sequence[Path]) -> None:
+def _print_result(run: Run, waited: float | None, verbose: bool, quiet: bool, folders: Sequence[Path]) -> None:
     """Print the result of a finished run; `waited` seconds, None if it was already finished."""
-    from fkl.runs.folder import provenance, read_summary
+    from fkl.runs.folder import read_provenance, read_summary
     from fkl.runs.tables import TIMING_COLUMNS
-    from fkl.screen.messages import say, warning
+    from fkl.screen.messages import print_lines, show_warning
 
-    told, summary = provenance(run.folder), read_summary(run.folder)
+    told, summary = read_provenance(run.folder), read_summary(run.folder)
     for text in other_warnings(told, summary):
-        warning(text)
+        show_warning(text)
     if verbose:
         from fkl.data.table_check import check_files, columns_sheet
         from fkl.data.table_file import TableFile
@@ -127,15 +127,15 @@ def _show(run: Run, waited: float | None, verbose: bool, quiet: bool, folders: S
             tables = Path(run.paths.cache).expanduser() / "tables"
             columns_sheet(check_files(run.dataset, tables).decisions).show()
     if not quiet:
-        lines = blocks(run.folder, told, run.resolved, summary, waited)
-        say(
+        lines = result_blocks(run.folder, told, run.resolved, summary, waited)
+        print_lines(
             *lines,
-            *unchecked(run.resolved, run.words, folders),
+            *unchecked_method_lines(run.resolved, run.words, folders),
             *(["", all_columns(summary, TIMING_COLUMNS)] if verbose else []),
         )
 
 
-def unchecked(config: dict[str, Any], words: Sequence[str], folders: Sequence[Path] = ()) -> list[str]:
+def unchecked_method_lines(config: dict[str, Any], words: Sequence[str], folders: Sequence[Path] = ()) -> list[str]:
     """For a user's own method, a line with the command that checks its promises, which a run does not check."""
     if str(config["algo"]["_target_"]).startswith("fkl."):
         return []
@@ -144,7 +144,7 @@ def unchecked(config: dict[str, Any], words: Sequence[str], folders: Sequence[Pa
     return [f"  unchecked {' '.join(['python -m fkl.conformance', *where, *of_method])}"]
 
 
-def objective(run: Run) -> float | None:
+def search_objective(run: Run) -> float | None:
     """The value that a search minimises: the mean over replicates of a column of the finished run's summary."""
     name = run.settings.objective
     if name is None:
@@ -153,7 +153,7 @@ def objective(run: Run) -> float | None:
 
     summary = read_summary(run.folder)
     require_metric(name, summary, "objective")
-    return means(summary)[name]
+    return summary_means(summary)[name]
 
 
 def write_traceback(error: Exception, folder: Path, config: dict[str, Any], digest: str) -> Path:
@@ -165,9 +165,9 @@ def write_traceback(error: Exception, folder: Path, config: dict[str, Any], dige
     try:
         return write_failed(folder, config, "".join(traceback.format_exception(error)), digest)
     except CannotWriteError as full:
-        from fkl.screen.messages import warning
+        from fkl.screen.messages import show_warning
 
-        warning(str(full))
+        show_warning(str(full))
         return folder
 
 
@@ -178,13 +178,15 @@ class Verdict(NamedTuple):
     words: str
 
 
-def verdict(summary: Mapping[str, Array]) -> Verdict:
+def judge_summary(summary: Mapping[str, Array]) -> Verdict:
     """Compare the mean error over replicates with each of its baselines; or judge an audit."""
-    mean = means(summary)
+    mean = summary_means(summary)
     if (lower := "epsilon_lower") in summary:
         upper = "epsilon_upper_sums" if "epsilon_upper_sums" in summary else "epsilon_upper"
         mark = BELOW if (summary[lower] <= summary[upper]).all() else NOT_BELOW
-        return Verdict(mark, f"audit: epsilon is at least {number(mean[lower])}, stated {number(mean[upper])}")
+        return Verdict(
+            mark, f"audit: epsilon is at least {number_text(mean[lower])}, stated {number_text(mean[upper])}"
+        )
     for error, baselines in CONSTANTS.items():
         there = {name: mean[name] for name in baselines if name in mean}
         if error not in mean or not there:
@@ -192,7 +194,7 @@ def verdict(summary: Mapping[str, Array]) -> Verdict:
         found = mean[error]
         worse = {SHORT[name]: value for name, value in there.items() if not found < value}
         if worse:
-            told = {name: f"{name} ({number(value)})" for name, value in worse.items()}
+            told = {name: f"{name} ({number_text(value)})" for name, value in worse.items()}
             best = [f"the {told.pop(HINDSIGHT)}"] if HINDSIGHT in told else []
             own = [f"{WHOSE[error]} {' and '.join(told.values())}"] if told else []
             return Verdict(NOT_BELOW, f"not better than {' and '.join(own + best)}")
@@ -208,10 +210,10 @@ def other_warnings(provenance: dict[str, Any], summary: Mapping[str, Array]) -> 
     return [told] if told else []
 
 
-def sizes(provenance: dict[str, Any], config: dict[str, Any]) -> str:
+def experiment_sizes(provenance: dict[str, Any], config: dict[str, Any]) -> str:
     """Size of the experiment."""
-    usual = f"{plural(provenance['clients'], 'client')}, {plural(provenance['rounds'], 'round')}"
-    words = [provenance.get("sizes", usual), plural(config["replicates"], "replicate")]
+    usual = f"{count_of(provenance['clients'], 'client')}, {count_of(provenance['rounds'], 'round')}"
+    words = [provenance.get("sizes", usual), count_of(config["replicates"], "replicate")]
     if graph := provenance.get("topology"):
         words.append(f"{graph['edges']} links, spectral gap {graph['spectral_gap']:.3g}")
     if config.get("stop_when"):
@@ -226,7 +228,7 @@ def is_own(config: dict[str, Any]) -> bool:
     return str((config.get("dataset") or {}).get("_target_")) == OWN_TABLE
 
 
-def blocks(
+def result_blocks(
     folder: Path,
     provenance: dict[str, Any],
     config: dict[str, Any],
@@ -244,8 +246,8 @@ def blocks(
     waited : float, optional
         Seconds that the user waited for the run.
     """
-    mean = means(summary)
-    mark, words = verdict(summary)
+    mean = summary_means(summary)
+    mark, words = judge_summary(summary)
     lines = [f"{provenance['algorithm']} on {provenance['dataset']}", f"{mark} {words}", ""]
     in_units = [UNITS] * (is_own(config) and UNITS in summary)
     errors = in_units + ([name for name in MAIN if name in summary] or [main_metric(summary)])
@@ -253,7 +255,7 @@ def blocks(
 
     def value(name: str, before: str = "", behind: str = "") -> list[str]:
         known = name in mean and mean[name] == mean[name]  # NaN if it is unknown
-        return [f"{before} {number(mean[name])} {behind}".strip()] if known else []
+        return [f"{before} {number_text(mean[name])} {behind}".strip()] if known else []
 
     def line(label: str, entries: list[str]) -> None:
         for start in range(0, len(entries), 2):
@@ -267,7 +269,7 @@ def blocks(
     other_mean = bool(mark == NOT_BELOW and mean.get("r2", 0) > 0)
     right = [entry for name in errors[:1] if name in ACCURACIES for entry in value(ACCURACIES[name], ACCURACIES[name])]
     line("error", [*main[:1], *right, *value("r2", "R²", "against the overall mean" * other_mean), *main[1:]])
-    line("", [f"{SHORT[name]} {number(mean[name])}" for name in baselines])
+    line("", [f"{SHORT[name]} {number_text(mean[name])}" for name in baselines])
     fairness = [name.removesuffix("_gini") for name in summary if name.endswith("_gini")]
     line("clients", [
         entry for name in fairness
@@ -275,7 +277,7 @@ def blocks(
     ])  # fmt: skip
     covered, length = (mean.get(f"conformal_{fact}_90", float("nan")) for fact in ("coverage", "length"))
     if covered == covered:
-        line("intervals", [f"{covered:.1%} of targets in 90 % intervals", f"mean length {number(length)}"])
+        line("intervals", [f"{covered:.1%} of targets in 90 % intervals", f"mean length {number_text(length)}"])
     epsilons = {"epsilon_sample": "of a sample", "epsilon_client": "of a client"}
     line("privacy", [entry for name, words in epsilons.items() for entry in value(name, "epsilon", words)])
     regrets = {"regret_best_kernel": "to the best kernel", "regret_hindsight": "in hindsight"}
@@ -288,9 +290,9 @@ def blocks(
     }
     sent = {way: float(mean[f"{name}_bytes"]) for name, way in ways.items() if f"{name}_bytes" in mean}
     line("sent", [f"{bytes_of(size)} {way}" for way, size in sent.items()])
-    behind = [f"{seconds(waited)} from start to end"] if waited is not None else ["finished already"]
-    line("time", [f"{seconds(mean['runtime_s'])} computing a replicate", *behind])
-    lines.append(f"  data      {sizes(provenance, config)}")
+    behind = [f"{seconds_text(waited)} from start to end"] if waited is not None else ["finished already"]
+    line("time", [f"{seconds_text(mean['runtime_s'])} computing a replicate", *behind])
+    lines.append(f"  data      {experiment_sizes(provenance, config)}")
     if "row_order" in provenance:
         lines.append(f"  order     {provenance['row_order']}")
     if is_own(config):

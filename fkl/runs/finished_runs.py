@@ -16,11 +16,11 @@ import yaml
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, in_one_line, require
-from fkl.config.digest import identity
+from fkl.config.digest import config_identity
 from fkl.config.settings import MOST_REPLICATES, NODES
 from fkl.data.baselines import blown_up
-from fkl.runs.folder import DIVERGED, FAILED, LAST_FILE, damage, provenance, read_summary
-from fkl.screen.messages import warning
+from fkl.runs.folder import DIVERGED, FAILED, LAST_FILE, find_damage, read_provenance, read_summary
+from fkl.screen.messages import show_warning
 from fkl.tasks.task import Values
 
 if TYPE_CHECKING:
@@ -100,12 +100,12 @@ class EndedRun:
     @cached_property
     def decisive(self) -> str:
         """Digest of its configuration; the versions of fkl and of its packages also decide numbers."""
-        return identity(self.config)
+        return config_identity(self.config)
 
     @cached_property
     def cell(self) -> str:
         """Digest without seed and number of replicates; runs with the same cell and source may be pooled."""
-        return identity(self.config, ("seed", "replicates"))
+        return config_identity(self.config, ("seed", "replicates"))
 
     @property
     def source(self) -> tuple[str, str]:
@@ -244,7 +244,7 @@ class Collected:
         try:
             self.whole.append(read_run(folder, only))
         except FklError as error:
-            if provenance(folder).get("state") != FAILED:
+            if read_provenance(folder).get("state") != FAILED:
                 self.broken[folder] = str(error)
 
     def leave_out(self, run: FinishedRun, reason: str) -> None:
@@ -256,7 +256,7 @@ class Collected:
         """Print one line on stderr about broken runs, and one about runs of other code, if there are any."""
         if others := [run.folder.name for run in self.of_other_code]:
             more = f" and {len(others) - MOST_NAMED} more" * (len(others) > MOST_NAMED)
-            warning(
+            show_warning(
                 "omitted, because newer runs of the same configuration have other code or data: "
                 f"{', '.join(others[:MOST_NAMED])}{more}; repeat their commands to run these seeds, too"
             )
@@ -264,11 +264,11 @@ class Collected:
             return
         named = [f"{folder}: {reason}" for folder, reason in [*self.broken.items()][:MOST_NAMED]]
         named += [f"{len(self.broken) - MOST_NAMED} more"] * (len(self.broken) > MOST_NAMED)
-        words = "; ".join(" ".join(legible(one).split()) for one in named)
-        warning(f"broken runs omitted; to repair one, run its command again: {words}")
+        words = "; ".join(" ".join(legible_text(one).split()) for one in named)
+        show_warning(f"broken runs omitted; to repair one, run its command again: {words}")
 
 
-def collect(outputs: Path) -> Collected:
+def collect_runs(outputs: Path) -> Collected:
     """Find the finished runs under `outputs`/runs.
 
     Raises
@@ -278,13 +278,13 @@ def collect(outputs: Path) -> Collected:
     """
     found = Collected()
     for kind in ("runs", "failed"):
-        for folder in entries(outputs / kind):
+        for folder in folder_entries(outputs / kind):
             found.add(folder)
     found.whole.sort(key=lambda run: run.ended)
     return found
 
 
-def entries(folder: Path) -> list[Path]:
+def folder_entries(folder: Path) -> list[Path]:
     """Entries of a folder that are not hidden; several links to the same target count once."""
     try:
         paths = [path for path in folder.iterdir() if not path.name.startswith(".")]
@@ -298,7 +298,7 @@ def entries(folder: Path) -> list[Path]:
     return sorted(by_place.values())
 
 
-def legible(words: str) -> str:
+def legible_text(words: str) -> str:
     """Text with a replacement character for each character in `UNSEEN`."""
     return UNSEEN.sub("\ufffd", words)
 
@@ -324,19 +324,19 @@ def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
             (folder / LAST_FILE).stat()
     except OSError as error:
         raise FklError(f"cannot be read ({error.strerror})") from None
-    if (reason := damage(folder, only)) is not None:
+    if (reason := find_damage(folder, only)) is not None:
         raise FklError(reason)
-    with _reading(LAST_FILE):
+    with _name_in_errors(LAST_FILE):
         provenance = json.loads((folder / LAST_FILE).read_text(encoding="utf-8"))
         _require_types(provenance, PROVENANCE)
         lacking = sorted(FILES - {*provenance["files"]})
         require(not lacking, "files", "", f"with {', '.join(lacking)}")
         require(not any("/" in name for name in provenance["files"]), "files", "", "files of the folder itself")
-    with _reading(CONFIG_FILE):
+    with _name_in_errors(CONFIG_FILE):
         config = _read_configuration(folder / CONFIG_FILE)
         _require_types(config, CONFIG)
     run = FinishedRun(folder, config, provenance)
-    with _reading("summary.csv"):
+    with _name_in_errors("summary.csv"):
         # One row of numbers per replicate, and the columns of the rounds
         summary = run.columns
         if "replicate" not in summary or [*summary["replicate"]] != [*range(run.replicates)]:
@@ -353,7 +353,7 @@ def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
 
 def read_diverged(folder: Path) -> DivergedRun | None:
     """Read the files of a diverged run; None if the folder has anything else, or is incomplete."""
-    told = provenance(folder)
+    told = read_provenance(folder)
     if told.get("state") != FAILED or told.get(DIVERGED) is not True:
         return None
     try:
@@ -367,7 +367,7 @@ def read_diverged(folder: Path) -> DivergedRun | None:
 
 
 @contextmanager
-def _reading(name: str) -> Iterator[None]:
+def _name_in_errors(name: str) -> Iterator[None]:
     """Put the file's name before any error that this block raises."""
     try:
         yield

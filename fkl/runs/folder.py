@@ -29,14 +29,14 @@ from fkl.basics.files import (
     CannotWriteError,
     flush_to_disk,
     is_temporary,
+    report_write_errors,
     require_files_in,
     sha256_of,
     write_text,
-    writing,
 )
 from fkl.config.loading import Run
 from fkl.engines.checkpoint import CHECKPOINT
-from fkl.screen.messages import note
+from fkl.screen.messages import print_note
 from fkl.tasks.task import Values
 
 MODEL = "model.npz"
@@ -62,28 +62,28 @@ PACKAGES = (
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Be the only process that works on a run's folder; if another process does, print a message and wait.
 
     Parent folders that are created for this, and stay empty, are removed again.
     """
     folder = _resolve_links(folder)
     lock = FileLock(_hidden_neighbour(folder, "lock"), is_singleton=False)
-    with created(folder.parent):
-        with writing(folder):
+    with create_folder(folder.parent):
+        with report_write_errors(folder):
             require_files_in(folder.parent)
             try:
                 lock.acquire(blocking=False)
             except Timeout:
-                note(f"{folder}: another process is using it; waiting until it ends")
+                print_note(f"{folder}: another process is using it; waiting until it ends")
                 lock.acquire()
         try:
             yield
         finally:
-            release(lock)
+            release_lock(lock)
 
 
-def release(lock: BaseFileLock) -> None:
+def release_lock(lock: BaseFileLock) -> None:
     """Release a lock, and delete its file, unless someone else has written into it."""
     file = Path(lock.lock_file)
     with suppress(OSError):
@@ -93,11 +93,11 @@ def release(lock: BaseFileLock) -> None:
 
 
 @contextmanager
-def created(folder: Path) -> Iterator[None]:
+def create_folder(folder: Path) -> Iterator[None]:
     """Make a folder and its parents; new ones that are empty when the block ends are deleted."""
     new = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
-        with writing(folder):
+        with report_write_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         yield
     finally:
@@ -111,7 +111,7 @@ def is_locked(folder: Path) -> bool:
     return _hidden_neighbour(_resolve_links(folder), "lock").exists()
 
 
-def finished(run: Run) -> bool:
+def is_finished(run: Run) -> bool:
     """Whether this run is complete in its folder.
 
     Raises
@@ -129,16 +129,16 @@ def finished(run: Run) -> bool:
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return False
     require(_is_mine(run), "out", given, "a new or empty folder, or a folder with this same run")
-    return damage(folder) is None
+    return find_damage(folder) is None
 
 
 def _is_mine(run: Run) -> bool:
     """Whether the folder at a run's path is this run, damaged or not, according to its digest."""
-    digest = provenance(run.folder).get("digest")
+    digest = read_provenance(run.folder).get("digest")
     return run.folder.is_dir() and (run.settings.out is None or digest == run.digest)
 
 
-def damage(folder: Path, only: Collection[str] | None = None) -> str | None:
+def find_damage(folder: Path, only: Collection[str] | None = None) -> str | None:
     """Error in a finished run's folder, in one line; None if it is complete.
 
     Parameters
@@ -147,7 +147,7 @@ def damage(folder: Path, only: Collection[str] | None = None) -> str | None:
     only : collection of str, optional
         Files whose checksums are checked, instead of all of the run's.
     """
-    told = provenance(folder)
+    told = read_provenance(folder)
     files = told.get("files")
     if "digest" in told and not {"state", "files"} & {*told}:
         return "made by an older version of fkl: no checksums"
@@ -166,7 +166,7 @@ def damage(folder: Path, only: Collection[str] | None = None) -> str | None:
     return None
 
 
-def provenance(folder: Path) -> dict[str, Any]:
+def read_provenance(folder: Path) -> dict[str, Any]:
     """Content of a folder's provenance.json; empty if it cannot be read."""
     try:
         file = folder / LAST_FILE
@@ -195,8 +195,10 @@ def read_summary(folder: Path) -> Values:
 
 
 @contextmanager
-def workspace(run: Run) -> Iterator[Path]:
-    """The folder in which a run is made; `complete` moves it to its place. The caller must hold the lock, see `locked`.
+def run_workspace(run: Run) -> Iterator[Path]:
+    """The folder in which a run is made; `complete_folder` moves it to its place.
+
+    The caller must hold the lock, see `lock_folder`.
 
     Files of another process that was killed are reused. The folder remains if it has a checkpoint from which the run
     can resume: after an interruption, at a cluster's time limit, or with a full disk.
@@ -204,11 +206,11 @@ def workspace(run: Run) -> Iterator[Path]:
     folder = _hidden_neighbour(_resolve_links(run.folder), "partial")
     usable = not folder.is_symlink() and (not folder.exists() or folder.is_dir())
     if usable and folder.exists():  # it has fkl's mark, or the process was killed before it wrote one
-        told = provenance(folder)
+        told = read_provenance(folder)
         marked = told.get("state") in (UNDER_WAY, FINISHED) and isinstance(told.get("digest"), str)
         usable = marked or _is_begun(folder)
     require(usable, "out", run.folder, f"a folder without a {folder.name} next to it that fkl did not make")
-    with writing(run.folder):
+    with report_write_errors(run.folder):
         folder.mkdir(exist_ok=True)
         for left_behind in filter(is_temporary, folder.iterdir()):
             left_behind.unlink()
@@ -222,7 +224,7 @@ def workspace(run: Run) -> Iterator[Path]:
         raise
 
 
-def complete(run: Run, folder: Path, notes: dict[str, Any]) -> None:
+def complete_folder(run: Run, folder: Path, notes: dict[str, Any]) -> None:
     """Complete a workspace that has tables and figures, and move it to the run's place in one step.
 
     Parameters
@@ -233,7 +235,7 @@ def complete(run: Run, folder: Path, notes: dict[str, Any]) -> None:
     notes : dict
         Further entries of provenance.json.
     """
-    with writing(run.folder):
+    with report_write_errors(run.folder):
         (folder / "config.yaml").write_text(yaml.safe_dump(run.resolved, sort_keys=False), encoding="utf-8")
         files = sorted(file for file in folder.iterdir() if file.name not in (LAST_FILE, CHECKPOINT))
         for file in files:
@@ -261,20 +263,20 @@ def complete(run: Run, folder: Path, notes: dict[str, Any]) -> None:
 
 
 def add_file(run: Run, name: str, write: Callable[[Path], None]) -> None:
-    """Write another file into a finished run's folder; the caller must hold the lock, see `locked`."""
-    told = provenance(run.folder)
-    with writing(run.folder):
+    """Write another file into a finished run's folder; the caller must hold the lock, see `lock_folder`."""
+    told = read_provenance(run.folder)
+    with report_write_errors(run.folder):
         write(run.folder / name)
         files = told["files"] | {name: sha256_of(run.folder / name)}
     _write_provenance(run.folder, FINISHED, run.digest, told | {"files": dict(sorted(files.items()))})
 
 
-def recovered(run: Run) -> bool:
+def recover_folder(run: Run) -> bool:
     """Whether a killed process had completed the run but not moved it to its place; if so, it is moved."""
     folder = _hidden_neighbour(_resolve_links(run.folder), "partial")
-    if folder.is_symlink() or provenance(folder).get("digest") != run.digest or damage(folder) is not None:
+    if folder.is_symlink() or read_provenance(folder).get("digest") != run.digest or find_damage(folder) is not None:
         return False
-    with writing(run.folder):
+    with report_write_errors(run.folder):
         _move_to_place(folder, run)
     return True
 
@@ -284,13 +286,13 @@ def _move_to_place(folder: Path, run: Run) -> None:
     (folder / CHECKPOINT).unlink(missing_ok=True)
     place = _resolve_links(run.folder)
     if place.exists() and any(place.iterdir()):
-        if damage(place) is None and _is_mine(run):  # made by another process, on a file system without locks
+        if find_damage(place) is None and _is_mine(run):  # made by another process, on a file system without locks
             shutil.rmtree(folder)
             return
         if not _is_mine(run):
             raise CannotWriteError(f"{run.folder}: has files that did not exist when the run began")
-        aside = next(one for one in _numbered(run.broken_folder) if not one.exists())
-        note(f"{run.folder}: {damage(place)}; moved to {aside}, and the run is made again")
+        aside = next(one for one in _numbered_folders(run.broken_folder) if not one.exists())
+        print_note(f"{run.folder}: {find_damage(place)}; moved to {aside}, and the run is made again")
         aside.parent.mkdir(parents=True, exist_ok=True)
         place.rename(aside)
     folder.replace(place)
@@ -326,8 +328,10 @@ def write_failed(
         Further entries of provenance.json.
     """
     ours = {"state": FAILED, "digest": digest}
-    folder = next(one for one in _numbered(folder) if _is_begun(one) or ours.items() <= provenance(one).items())
-    with created(folder), writing(folder):
+    folder = next(
+        one for one in _numbered_folders(folder) if _is_begun(one) or ours.items() <= read_provenance(one).items()
+    )
+    with create_folder(folder), report_write_errors(folder):
         _write_provenance(folder, FAILED, digest, notes)
         (folder / "rounds.csv").unlink(missing_ok=True)
         if rounds is not None:
@@ -348,7 +352,7 @@ def forget_failed(folder: Path, digest: str) -> None:
         return
     with suppress(OSError):
         left = [*filter(is_temporary, folder.iterdir())]  # of a process that was killed before it marked the folder
-        if {"state": FAILED, "digest": digest}.items() <= provenance(folder).items():
+        if {"state": FAILED, "digest": digest}.items() <= read_provenance(folder).items():
             left += [folder / name for name in LEFT_BY_A_FAILURE]
         for file in left:
             file.unlink(missing_ok=True)
@@ -370,7 +374,7 @@ def _hidden_neighbour(folder: Path, kind: str) -> Path:
     return folder.with_name(f".{folder.name}.{kind}")
 
 
-def _numbered(folder: Path) -> Iterator[Path]:
+def _numbered_folders(folder: Path) -> Iterator[Path]:
     """The folder itself, then NAME-1, NAME-2, ..."""
     yield folder
     yield from (folder.with_name(f"{folder.name}-{number}") for number in count(1))

@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from fkl.basics.errors import key_prefix, plural
+from fkl.basics.errors import count_of, key_prefix
 from fkl.basics.memory import limited_to_free_memory, peak_bytes
-from fkl.config.compose import compose
-from fkl.config.loading import Run, engine, load
+from fkl.config.compose import compose_config
+from fkl.config.loading import Run, load_engine, load_run
 from fkl.engines.base import Experiment, make_world
-from fkl.engines.rounds import rehearse
+from fkl.engines.rounds import rehearse_round
 from fkl.kernels.losses import ClassBank
 from fkl.kernels.threads import at_most
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import cells_written
-from fkl.screen.units import bytes_of, number, seconds
+from fkl.screen.units import bytes_of, number_text, seconds_text
 from fkl.wire.channel import ON_WIRES
 
 ROUNDS = 5
@@ -131,22 +131,22 @@ class Forecast:
         """Output of `fkl plan`."""
         rows = {
             "size": self.size,
-            "time": f"about {seconds(self.seconds)} with engine={self.engine}{self.remark}",
+            "time": f"about {seconds_text(self.seconds)} with engine={self.engine}{self.remark}",
             "memory": f"at most {bytes_of(self.memory)} per replicate, without the data; {self.together} at once",
             "disk": f"about {bytes_of(self.disk)}",
-            "sent": f"{_amount(self.messages)} messages, {bytes_of(self.sent)}",
-            "features": f"{_amount(self.operations)} operations for {_amount(self.angles)} cosines and sines",
+            "sent": f"{_amount_text(self.messages)} messages, {bytes_of(self.sent)}",
+            "features": f"{_amount_text(self.operations)} operations for {_amount_text(self.angles)} cosines and sines",
         }
         return [self.name, *(f"  {label:9} {words}" for label, words in rows.items())]
 
 
-def plan(words: tuple[str, ...], folders: Sequence[Path] = ()) -> list[str]:
-    """Lines with the forecast for ``fkl run`` with these words and ``--config-dir``; errors as for `forecast`."""
-    found = forecast(load(compose(*words, folders=folders)))
+def plan_lines(words: tuple[str, ...], folders: Sequence[Path] = ()) -> list[str]:
+    """Lines with the forecast for ``fkl run`` with these words and ``--config-dir``; errors as for `forecast_run`."""
+    found = forecast_run(load_run(compose_config(*words, folders=folders)))
     return [*found.said.splitlines(), *found.lines()]
 
 
-def forecast(run: Run) -> Forecast:
+def forecast_run(run: Run) -> Forecast:
     """Measure the first rounds of a run.
 
     Raises
@@ -159,7 +159,7 @@ def forecast(run: Run) -> Forecast:
     def measured() -> tuple[int, int]:
         """Bytes that a replicate keeps, and its peak."""
         with at_most(run.settings.threads), np.errstate(all="ignore"):  # as in a run
-            kept, peak = rehearse(experiment)
+            kept, peak = rehearse_round(experiment)
         peaks.append(peak)
         return kept, peak
 
@@ -168,9 +168,9 @@ def forecast(run: Run) -> Forecast:
         samples.append(sample := first_rounds(experiment, threads))
         return experiment.replicates * (sample.start + experiment.problem.rounds * sample.round)
 
-    own = engine(run.settings.engine)
+    own = load_engine(run.settings.engine)
     with own.opened(), limited_to_free_memory(), key_prefix("algo"), redirect_stdout(said):
-        experiment = prepare(run)
+        experiment = prepare_run(run)
         together = experiment.task.replicates_at_once(measured)
         peak = peaks[0] if peaks else peak_bytes(partial(first_rounds, experiment, 1))
         told = own.forecast(experiment, run.settings.threads, sampled)
@@ -183,8 +183,8 @@ def forecast(run: Run) -> Forecast:
     return Forecast(
         name=f"{run.algo.label} on {run.dataset.name}",
         size=" · ".join([
-            plural(problem.clients, "client"), plural(problem.rounds, "round"),
-            plural(problem.dimension, "feature"), plural(experiment.replicates, "replicate"),
+            count_of(problem.clients, "client"), count_of(problem.rounds, "round"),
+            count_of(problem.dimension, "feature"), count_of(experiment.replicates, "replicate"),
         ]),
         engine=own.name,
         seconds=expected,
@@ -202,11 +202,11 @@ def forecast(run: Run) -> Forecast:
     )  # fmt: skip
 
 
-def _amount(value: float) -> str:
+def _amount_text(value: float) -> str:
     """A large number as text."""
     for name, size in {"trillion": 1e12, "billion": 1e9, "million": 1e6}.items():
         if value >= size:
-            return f"{number(value / size)} {name}"
+            return f"{number_text(value / size)} {name}"
     return f"{value:,.0f}"
 
 

@@ -18,24 +18,24 @@ import numpy as np
 import yaml
 
 from fkl.basics.errors import FklError, requires_extra, with_own_line
-from fkl.basics.files import CannotWriteError, writing
+from fkl.basics.files import CannotWriteError, report_write_errors
 from fkl.basics.keys import Keys, key
-from fkl.config.digest import decisive
+from fkl.config.digest import decisive_part
 from fkl.config.loading import Run
-from fkl.data.baselines import means
+from fkl.data.baselines import summary_means
 from fkl.engines.base import Experiment
 from fkl.engines.rounds import Chunk
 from fkl.runs.folder import read_summary
 from fkl.runs.tables import Tables, rounds_so_far
-from fkl.screen.messages import warning
+from fkl.screen.messages import show_warning
 
 
 class Logger(Protocol):
     """Interface of a logger: a dataclass whose fields are the keys of its node.
 
     An exception in a logger is reported in one line and does not stop the run; this logger is not called again. A
-    `CannotWriteError` of `fkl.basics.files.writing` ends the run, which resumes from its checkpoint when it is started
-    again.
+    `CannotWriteError` of `fkl.basics.files.report_write_errors` ends the run, which resumes from its checkpoint when it
+    is started again.
     """
 
     def begin(self, run: Run) -> None:
@@ -68,7 +68,7 @@ def requires_library(name: str) -> Iterator[None]:
         raise FklError(f"logger={name}: needs {error.name}", help=[f"pip install {name}"]) from None
 
 
-def group(replicates: Sequence[int], run: Run) -> str:
+def group_name(replicates: Sequence[int], run: Run) -> str:
     """Name of a group of replicates; empty if the group has all of the run's replicates."""
     if len(replicates) == run.settings.replicates:
         return ""
@@ -90,14 +90,14 @@ class JsonLines(Keys):
     def begin(self, run: Run) -> None:
         """Open the file, which may already have the first part of this run."""
         path = Path(run.paths.outputs) / "logs" / f"{run.folder.name}.jsonl" if self.file is None else Path(self.file)
-        begun = {"event": "begin", "run": run.digest, "config": decisive(run.resolved)}
+        begun = {"event": "begin", "run": run.digest, "config": decisive_part(run.resolved)}
         self._path = path
-        with writing(path):
+        with report_write_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("ab+") as stream:
                 stream.seek(0)
                 lines = stream.read().splitlines(keepends=True)
-                if lines and not _line(begun).startswith(lines[0]):  # the first line may be cut, too
+                if lines and not _event_line(begun).startswith(lines[0]):  # the first line may be cut, too
                     raise FklError(f"{path}: not a log of this run")
                 whole = [line for line in lines if line.endswith(b"\n")]  # all except one that was truncated
                 known = [json.loads(line) for line in whole]
@@ -126,12 +126,12 @@ class JsonLines(Keys):
         self._stream.close()
 
     def _write(self, event: dict[str, Any]) -> None:
-        with writing(self._path):
-            self._stream.write(_line(event))
+        with report_write_errors(self._path):
+            self._stream.write(_event_line(event))
             self._stream.flush()
 
 
-def _line(event: dict[str, Any]) -> bytes:
+def _event_line(event: dict[str, Any]) -> bytes:
     return json.dumps(event).encode() + b"\n"
 
 
@@ -154,11 +154,11 @@ class TensorBoard(Keys):
         parent = Path(run.paths.outputs) / "tensorboard" if self.folder is None else Path(self.folder)
         self._run, self._place = run, parent / run.folder.name
         self._writers: dict[str, Any] = {}
-        self._writer("").add_text("config", f"```\n{yaml.safe_dump(decisive(run.resolved), sort_keys=False)}```")
+        self._writer("").add_text("config", f"```\n{yaml.safe_dump(decisive_part(run.resolved), sort_keys=False)}```")
 
     def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
         """Add one point to every curve."""
-        writer = self._writer(group(replicates, self._run))
+        writer = self._writer(group_name(replicates, self._run))
         for name, value in metrics.items():
             writer.add_scalar(name, value, t)
 
@@ -256,7 +256,7 @@ class Loggers:
     def end(self, folder: Path) -> None:
         """Log the files of the finished run."""
         if self._loggers:
-            mean = means(read_summary(folder)).items()
+            mean = summary_means(read_summary(folder)).items()
             finite = {name: value for name, value in mean if name != "replicate" and math.isfinite(value)}
             self._call("end", folder, finite)
 
@@ -269,7 +269,7 @@ class Loggers:
                 del self._loggers[name]
                 raise
             except Exception as error:  # any error: the run is more important than a log
-                warning(f"logger.{name} is not called again: {with_own_line(error)}")
+                show_warning(f"logger.{name} is not called again: {with_own_line(error)}")
                 del self._loggers[name]
 
 

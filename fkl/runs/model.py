@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl import __version__
-from fkl.basics.errors import BadValue, FklError, in_one_line, plural, require
+from fkl.basics.errors import BadValue, FklError, count_of, in_one_line, require
 from fkl.basics.files import DamagedError, read_arrays, sha256_of, whole_file, write_arrays
 from fkl.data.encoder import Encoder, whole_number, word_of
 from fkl.data.problem import Scale
 from fkl.engines.base import Experiment
 from fkl.engines.rounds import Learned
 from fkl.kernels.functions import KINDS, Classes, Function, Gaussian
-from fkl.runs.folder import FINISHED, MODEL, provenance
+from fkl.runs.folder import FINISHED, MODEL, read_provenance
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -99,10 +99,10 @@ class Model:
         return cls(known, encoders[0], about, () if all(one == encoders[0] for one in encoders) else encoders)
 
     def __repr__(self) -> str:
-        about, features = self.about, plural(len(self.encoder.feature_names), "feature")
-        clients = plural(len(about.sites), "client") + (", each with its own function" if self.personal else "")
+        about, features = self.about, count_of(len(self.encoder.feature_names), "feature")
+        clients = count_of(len(about.sites), "client") + (", each with its own function" if self.personal else "")
         what = in_one_line(f"{about.algorithm} on {about.dataset}")
-        return f"<model of {what}: {features}, {plural(self.replicates, 'replicate')}, {clients}>"
+        return f"<model of {what}: {features}, {count_of(self.replicates, 'replicate')}, {clients}>"
 
     @property
     def replicates(self) -> int:
@@ -120,9 +120,9 @@ class Model:
         values: set[float] = set()
         for function, scale, _ in self.learned:
             if self.about.signs:
-                values |= _values(scale, np.array([-1.0, 1.0]))
+                values |= _target_values(scale, np.array([-1.0, 1.0]))
             elif isinstance(function, Classes):
-                values |= _values(scale, function.classes)
+                values |= _target_values(scale, function.classes)
         if self.encoder.labels:
             return np.array(self.encoder.labels)
         return np.array(sorted(values))
@@ -192,7 +192,7 @@ class Model:
         weights = self._weights_of_rows(client, len(features[0]), rows)
         values = []
         for (function, scale, reached), raw in zip(learned, features, strict=True):
-            f = _evaluate(function, "predict", scale.x(raw))
+            f = _evaluate_function(function, "predict", scale.x(raw))
             of_one = f[0] if len(f) == 1 else np.einsum("kn,kn->n", _of_reached(weights, reached), f)
             values.append(of_one if self.about.signs else scale.y_back(of_one))
         return np.stack(values)
@@ -216,8 +216,8 @@ class Model:
         total = np.zeros(n)
         for (function, scale, reached), raw in zip(learned, features, strict=True):
             weights = np.broadcast_to(_of_reached(given, reached), (self._clients, n))
-            off = scale.y_back(_evaluate(function, "predict", scale.x(raw))) - middle
-            variance = _evaluate(function, "variance", scale.x(raw)) * scale.y_unit**2
+            off = scale.y_back(_evaluate_function(function, "predict", scale.x(raw))) - middle
+            variance = _evaluate_function(function, "variance", scale.x(raw)) * scale.y_unit**2
             total += np.einsum("kn,kn->n", weights, variance + off**2)
         return np.sqrt(total / len(learned))
 
@@ -348,7 +348,7 @@ def _of_reached(weights: NDArray[np.float64], reached: NDArray[np.bool_]) -> NDA
     return learned / total
 
 
-def _evaluate(function: Function, what: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _evaluate_function(function: Function, what: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
     """`predict` or `variance` (K or 1, n), in double precision for samples that overflow the function's precision."""
     with np.errstate(all="ignore"):
         f: NDArray[np.float64] = getattr(function, what)(x)
@@ -360,12 +360,12 @@ def _evaluate(function: Function, what: str, x: NDArray[np.float64]) -> NDArray[
     return f
 
 
-def _values(scale: Scale, classes: NDArray[np.float64]) -> set[float]:
+def _target_values(scale: Scale, classes: NDArray[np.float64]) -> set[float]:
     """Values of the target, without digits lost in scaling."""
     return {float(f"{value:.12g}") for value in scale.y_back(classes)}
 
 
-def load(path: str | Path) -> Model:
+def load_model(path: str | Path) -> Model:
     """The model of a run, from its folder or from a model.npz anywhere.
 
     Nothing in the file can run: it holds numbers and text, no objects.
@@ -380,7 +380,7 @@ def load(path: str | Path) -> Model:
     if not folder.exists():
         raise FklError(f"{folder}: not the folder of a run (it does not exist)")
     if folder.is_dir():
-        told = provenance(folder)
+        told = read_provenance(folder)
         if told.get("state") != FINISHED:
             raise FklError(f"{folder}: not the folder of a finished run")
         digest = told["files"].get(MODEL) if isinstance(told.get("files"), dict) else None

@@ -10,36 +10,36 @@ import numpy as np
 from numba.core import event
 from tqdm import tqdm
 
-from fkl.basics.errors import in_one_line, key_prefix, plural, require
-from fkl.basics.files import writing
+from fkl.basics.errors import count_of, in_one_line, key_prefix, require
+from fkl.basics.files import report_write_errors
 from fkl.basics.memory import limited_to_free_memory
-from fkl.config.loading import Run, engine
+from fkl.config.loading import Run, load_engine
 from fkl.contract.world import Wrapped
 from fkl.data.baselines import not_beaten
 from fkl.data.problem import COMPLETE, Problem, row_order
 from fkl.engines.base import DivergedError, Engine, Experiment, worse_than_zero
-from fkl.engines.rounds import simulate
+from fkl.engines.rounds import simulate_run
 from fkl.kernels.dictionary import AroundMedian
 from fkl.runs.folder import (
     DIVERGED,
     MODEL,
     add_file,
-    complete,
-    finished,
+    complete_folder,
     forget_failed,
+    is_finished,
     is_locked,
-    locked,
-    provenance,
+    lock_folder,
+    read_provenance,
     read_summary,
-    recovered,
-    workspace,
+    recover_folder,
+    run_workspace,
     write_failed,
 )
 from fkl.runs.loggers import Loggers
 from fkl.runs.metrics import require_metric
-from fkl.runs.prepare import prepare, to_play_again
+from fkl.runs.prepare import prepare_run, to_play_again
 from fkl.runs.tables import LOSSES, Curves, Tables, summary_columns
-from fkl.screen.messages import say, warning
+from fkl.screen.messages import print_lines, show_warning
 from fkl.tasks.task import Values
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ SAMPLES = 1000
 ALL_OF_NORM = 0.99
 
 
-def execute(run: Run, progress: bool = True) -> bool:
+def execute_run(run: Run, progress: bool = True) -> bool:
     """Do the run unless it is finished already; return whether there was anything to do.
 
     Parameters
@@ -68,25 +68,25 @@ def execute(run: Run, progress: bool = True) -> bool:
     if run.settings.objective is not None and hasattr(run.algo, "fold"):
         allowed = "a fold of the training samples, because a search must not see the test samples"
         require(run.algo.fold is not None, "algo.fold", None, allowed)
-    with engine(run.settings.engine).opened() as player:
-        done = finished(run)
+    with load_engine(run.settings.engine).opened() as player:
+        done = is_finished(run)
         if not done or is_locked(run.folder):
-            with locked(run.folder):
-                done = finished(run) or recovered(run)  # by another process, maybe a killed one
+            with lock_folder(run.folder):
+                done = is_finished(run) or recover_folder(run)  # by another process, maybe a killed one
                 if not done:
-                    play(run, player, progress)
+                    play_run(run, player, progress)
         forget_failed(run.failed_folder, run.digest)
-        if run.settings.save_model and MODEL not in provenance(run.folder)["files"]:
-            with locked(run.folder):
+        if run.settings.save_model and MODEL not in read_provenance(run.folder)["files"]:
+            with lock_folder(run.folder):
                 add_model(run, progress)
         return not done
 
 
-def play(run: Run, engine: Engine, progress: bool = True) -> None:
+def play_run(run: Run, engine: Engine, progress: bool = True) -> None:
     """Execute a new run and write its folder; a bar on stderr shows its progress."""
     settings = run.settings
     with limited_to_free_memory():
-        experiment = prepare(run)
+        experiment = prepare_run(run)
     wanted = settings.objective
     if wanted is not None:
         with key_prefix("algo"):
@@ -96,7 +96,7 @@ def play(run: Run, engine: Engine, progress: bool = True) -> None:
     threads = settings.threads or experiment.engine.threads
     rounds = settings.replicates * experiment.problem.rounds
     digest = f"{run.digest}, functions kept" if settings.save_model else run.digest
-    with workspace(run) as folder:
+    with run_workspace(run) as folder:
         tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
         checkpoint = experiment.engine.checkpoint(folder, settings.checkpoint_s, digest, tables)
         with Progress(title_of(run), rounds, progress) as bar, Loggers(run, experiment, tables) as loggers:
@@ -104,15 +104,15 @@ def play(run: Run, engine: Engine, progress: bool = True) -> None:
             how = threads, settings.chunk, bar.advance, checkpoint, watch, settings.save_model
             try:
                 with key_prefix("algo"):
-                    for chunk in simulate(experiment, *how):
+                    for chunk in simulate_run(experiment, *how):
                         tables.append(chunk)
                         loggers.log(chunk, len(chunk.elapsed))
             except DivergedError as error:
-                rows, notes = tables.rounds_before(error), {**about(run), DIVERGED: True}
+                rows, notes = tables.rounds_before(error), {**run_identity(run), DIVERGED: True}
                 error.folder = write_failed(run.failed_folder, run.resolved, str(error), run.digest, rows, notes)
                 loggers.log(error.failed, error.t)
                 raise
-        finish(run, experiment, tables, folder)
+        finish_run(run, experiment, tables, folder)
     loggers.end(run.folder)
 
 
@@ -123,14 +123,14 @@ def _row_order(run: Run, problem: Any) -> dict[str, str]:
     return {"row_order": told} if told else {}
 
 
-def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> None:
+def finish_run(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> None:
     """Complete the folder of a run after its rounds, and move it to its place."""
     summary = read_summary(folder)
     # Entries of provenance.json about the run itself
     problem = experiment.problem
     own = hasattr(run.dataset, "reading")  # the user's own table
     notes: dict[str, Any] = {
-        **about(run),
+        **run_identity(run),
         "sizes": experiment.task.describe(),
         "rounds": tables.curves.mean.shape[1],
         "clients": problem.clients,
@@ -185,12 +185,14 @@ def finish(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> No
     if warnings:
         notes["warning"] = "; ".join(warnings)
     if run.settings.figures != "none":
-        with writing(run.folder):
-            draw(run, experiment, tables.curves, summary, folder, folder, "paper" * (run.settings.figures == "paper"))
-    complete(run, folder, notes)
+        with report_write_errors(run.folder):
+            draw_figures(
+                run, experiment, tables.curves, summary, folder, folder, "paper" * (run.settings.figures == "paper")
+            )
+    complete_folder(run, folder, notes)
 
 
-def draw(
+def draw_figures(
     run: Run,
     experiment: Experiment,
     curves: Curves,
@@ -200,11 +202,11 @@ def draw(
     style: str = "",
 ) -> None:
     """Draw a run's figures from a folder's tables into another folder; without a style as PNG only, for a screen."""
-    from fkl.report.figures import draw_run, styled  # imports matplotlib, a third of the time of a small run
+    from fkl.report.figures import draw_run, style_figures  # imports matplotlib, a third of the time of a small run
 
     of_conditions = experiment.algorithm.panels if isinstance(experiment.algorithm, Wrapped) else {}
     panels = {**experiment.task.panels(), **of_conditions}
-    with styled(style or "screen"):
+    with style_figures(style or "screen"):
         draw_run(tables, folder, curves, summary, run.algo.label, title_of(run), panels, bool(style))
 
 
@@ -214,7 +216,7 @@ def draw_again(finished: "FinishedRun", outputs: Path, style: str) -> Path:
     curves.enter({str(name): values.to_numpy() for name, values in finished.rounds.items()})
     folder = outputs / "figures" / finished.folder.name
     folder.mkdir(parents=True, exist_ok=True)
-    draw(run, prepare(run), curves, read_summary(finished.folder), finished.folder, folder, style)
+    draw_figures(run, prepare_run(run), curves, read_summary(finished.folder), finished.folder, folder, style)
     return folder
 
 
@@ -244,8 +246,8 @@ def absent_clients(experiment: Experiment, model: "Model") -> Iterator[str]:
     gone = int((~experiment.problem.present[-1]).sum())
     if gone:
         yield (
-            f"{gone} of {plural(experiment.problem.clients, 'client')} had no sample in the last round: in the model, "
-            "their own part is from their last round and the shared part from the run's, so the two may not fit"
+            f"{gone} of {count_of(experiment.problem.clients, 'client')} had no sample in the last round: in the "
+            "model, their own part is from their last round and the shared part from the run's, so the two may not fit"
         )
 
 
@@ -254,21 +256,21 @@ def title_of(run: Run) -> str:
     return f"{run.algo.label} on {run.dataset.name}"
 
 
-def about(run: Run) -> dict[str, Any]:
+def run_identity(run: Run) -> dict[str, Any]:
     """Entries of provenance.json that identify a run: its data set, its method, and the user's settings."""
     return {"dataset": run.dataset.name, "algorithm": run.algo.label, "words": [*run.words]}
 
 
 def add_model(run: Run, progress: bool = True) -> None:
     """Repeat a finished run only to save its model; equal digests guarantee that it learns the same."""
-    say(f"{run.folder} has no {MODEL}: the run is repeated to save it")
+    print_lines(f"{run.folder} has no {MODEL}: the run is repeated to save it")
     settings = run.settings
     with limited_to_free_memory():
-        experiment = prepare(run)
+        experiment = prepare_run(run)
     title, rounds = title_of(run), settings.replicates * experiment.problem.rounds
     with Progress(title, rounds, progress) as bar, key_prefix("algo"):
         how = settings.threads, settings.chunk, bar.advance
-        chunks = simulate(experiment, *how, keep_functions=True)
+        chunks = simulate_run(experiment, *how, keep_functions=True)
         learned = [one for chunk in chunks for one in chunk.learned]
     if len(learned) == settings.replicates:
         from fkl.runs.model import Model
@@ -276,7 +278,7 @@ def add_model(run: Run, progress: bool = True) -> None:
         model = Model.from_experiment(experiment, run.dataset, learned)
         add_file(run, MODEL, model.save)
         for text in absent_clients(experiment, model):
-            warning(f"{title}: {text}")
+            show_warning(f"{title}: {text}")
 
 
 class Progress(event.Listener):  # type: ignore[misc]

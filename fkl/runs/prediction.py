@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fkl.basics.errors import FklError, plural, require
+from fkl.basics.errors import FklError, count_of, require
 from fkl.basics.files import write_text
 from fkl.data import csv_file, own_file, typed_file
 from fkl.data.encoder import Encoder
-from fkl.runs.model import CLIENT, Model, load
+from fkl.runs.model import CLIENT, Model, load_model
 from fkl.runs.tables import FLOATS
-from fkl.screen.messages import note, warning
+from fkl.screen.messages import print_note, show_warning
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -54,14 +54,14 @@ def write_predictions(
     """
     from pandas import DataFrame, concat
 
-    model = load(run)
+    model = load_model(run)
     require(across is None or client is None, "client", client, "omitted with --across, which uses all clients")
     require(across is None or not keep, "keep", ", ".join(keep), "omitted with --across, which prints no rows")
     # All cells as a data set's reader returns them, None if they are missing
-    raw = own_file.read(path := str(rows))
+    raw = own_file.read_bytes(path := str(rows))
     typed = rows.suffix.lower() in typed_file.FORMATS
     reading = model.encoder.reading
-    columns = typed_file.read(path, raw, reading) if typed else csv_file.read(path, raw, reading)
+    columns = typed_file.read_typed_file(path, raw, reading) if typed else csv_file.read_csv_file(path, raw, reading)
     csv_file.require_rows(path, columns.rows, least=1)
     columns = columns.with_zeros(model.encoder.columns)
     # The file's own text, but typed numbers and dates as such, which need no notation
@@ -79,12 +79,12 @@ def write_predictions(
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always", UserWarning)
             if across is None:
-                table = predictions(model, frame, client, replicate).set_index(frame.index).reindex(whole.index)
+                table = predict_table(model, frame, client, replicate).set_index(frame.index).reindex(whole.index)
                 table = concat([whole[list(keep)], table], axis=1)
             else:
                 table = errors_across(model, frame, across, replicate)
         for text in dict.fromkeys(str(one.message) for one in told):
-            warning(text)
+            show_warning(text)
     except FklError as error:
         raise FklError(f"{rows}: {error}") from None
     # The functions over which predictions are averaged
@@ -97,9 +97,11 @@ def write_predictions(
     averaged = f"averaged over {' and '.join(several)}" if several else ""
     if across is not None:
         what = "shares of wrong classes" if len(model.classes) else "root mean squared errors in the target's own units"
-        note(f"{what}: one row per model, one column per site's rows{'; predictions ' * bool(averaged)}{averaged}")
+        print_note(
+            f"{what}: one row per model, one column per site's rows{'; predictions ' * bool(averaged)}{averaged}"
+        )
     elif averaged:
-        note(averaged)
+        print_note(averaged)
     text = table.to_csv(index=False, float_format=FLOATS, lineterminator="\n")
     if out is None:
         print(text, end="")
@@ -116,11 +118,11 @@ def _readable_rows(model: Model, frame: "DataFrame") -> "DataFrame":
             for encoder in encoders:
                 encoder.x(frame[: int((~readable).argmax()) + 1])
         except FklError as error:
-            note(f"{plural(int((~readable).sum()), 'row')} without a prediction; the first: {error}")
+            print_note(f"{count_of(int((~readable).sum()), 'row')} without a prediction; the first: {error}")
     return frame[readable]
 
 
-def predictions(
+def predict_table(
     model: Model, frame: "DataFrame", client: str | None = None, replicate: int | None = None
 ) -> "DataFrame":
     """A table with a column ``prediction``, and with ``f`` if its sign is the class.

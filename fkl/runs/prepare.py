@@ -8,12 +8,12 @@ from math import nan
 from pathlib import Path
 from typing import Any, ClassVar
 
-from fkl.basics.environment import variable
+from fkl.basics.environment import environment_variable
 from fkl.basics.errors import BadValue, FklError, did_you_mean, require
 from fkl.basics.random_streams import Role, shared_generator
-from fkl.conditions import wrap
+from fkl.conditions import wrap_method
 from fkl.conditions.privacy import Noise
-from fkl.config.loading import Run, engine, load
+from fkl.config.loading import Run, load_engine, load_run
 from fkl.config.settings import STOP_WHEN
 from fkl.contract.world import Algorithm, World
 from fkl.engines.apart import BY_ITSELF, Alone, OneAgainstRest, pooled_task, why_not
@@ -29,12 +29,12 @@ from fkl.tasks.task import require_rounds, require_topology, topology_of_run
 def to_play_again(finished: FinishedRun, outputs: str | None = None, **keys: Any) -> Run:
     """A finished run's configuration with these keys changed; data are read from FKL_DATA, or from the run's folder."""
     paths = dict(finished.config.get("paths", {}))
-    paths["data"] = variable("FKL_DATA", str(paths.get("data", "data")))
+    paths["data"] = environment_variable("FKL_DATA", str(paths.get("data", "data")))
     paths |= {"outputs": outputs} if outputs else {}
-    return load({**finished.config, **keys, "paths": paths})
+    return load_run({**finished.config, **keys, "paths": paths})
 
 
-def prepare(run: Run) -> Experiment:
+def prepare_run(run: Run) -> Experiment:
     """Read, scale, partition and split the data, and draw the graph, if the method needs these."""
     settings, kind = run.settings, task_of(run.algo)
     wanted = "vertical" if kind.of_features else "one of rows, such as iid,"
@@ -72,7 +72,7 @@ def prepare(run: Run) -> Experiment:
         if isinstance(privacy := run.conditions.get("privacy"), Noise):
             one = getattr(task.problem, "batches", [task.problem])[0]  # a stream, or a batch
             privacy.require_small_delta(int(getattr(one, "training", one.present).sum()), one.clients)
-        method = wrap(run.algo, run.conditions, run.network.loss, getattr(run.network, "deadline_s", None))
+        method = wrap_method(run.algo, run.conditions, run.network.loss, getattr(run.network, "deadline_s", None))
     if task.class_by_class:
         method = OneAgainstRest(method)
     if settings.learners != "federated":
@@ -87,7 +87,7 @@ def prepare(run: Run) -> Experiment:
         precision=settings.precision,
         topology=topology,
         redraw=task.redraw,
-        engine=engine(settings.engine),
+        engine=load_engine(settings.engine),
         links=run.conditions.get("links"),
         metrics=settings.metrics or {},
         intervals=run.intervals,

@@ -16,10 +16,10 @@ from filelock import FileLock
 
 from fkl.basics.errors import requires_extra
 from fkl.basics.keys import Keys, key
-from fkl.config.digest import decisive
+from fkl.config.digest import decisive_part
 from fkl.config.loading import Run
-from fkl.runs.folder import created
-from fkl.runs.loggers import group, requires_library
+from fkl.runs.folder import create_folder
+from fkl.runs.loggers import group_name, requires_library
 
 MOST_METRICS, MOST_PARAMETERS = 1000, 100
 """Limit of one call to MLflow."""
@@ -60,10 +60,12 @@ class MLflow(Keys):
         uri, place = given or sqlite_url(outputs / "mlflow.db"), None if given else (outputs / "mlflow").as_uri()
         database = re.match(r"(sqlite|mysql|postgresql|mssql)(\+\w+)?://", uri) is not None
         with ExitStack() as opened:
-            opened.enter_context(impatient())
+            opened.enter_context(limit_mlflow_retries())
             if given is None:
-                opened.enter_context(created(outputs))
-                opened.enter_context(created(Path(uri.removeprefix("sqlite:///")).parent))  # MLflow does not decode it
+                opened.enter_context(create_folder(outputs))
+                opened.enter_context(
+                    create_folder(Path(uri.removeprefix("sqlite:///")).parent)
+                )  # MLflow does not decode it
             if database:
                 create_engine(uri).connect().close()  # MLflow would try again for minutes
                 outputs.mkdir(parents=True, exist_ok=True)
@@ -89,13 +91,13 @@ class MLflow(Keys):
         history = self._client.get_metric_history
         names = found[0].data.metrics if found else ()
         self._known = {name: max(point.step for point in history(self._id, name)) for name in names}
-        parameters = [Param(name, str(value)) for name, value in _flat(decisive(run.resolved))]
+        parameters = [Param(name, str(value)) for name, value in _flat_items(decisive_part(run.resolved))]
         for start in range(0, len(parameters), MOST_PARAMETERS):
             self._client.log_batch(self._id, params=parameters[start : start + MOST_PARAMETERS])
 
     def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
         """Add one point to every curve; points are sent in batches."""
-        of = group(replicates, self._run)
+        of = group_name(replicates, self._run)
         self._add({f"{name}/{of}" if of else name: value for name, value in metrics.items()}, t)
         if len(self._pending) >= MOST_METRICS:
             self._send()
@@ -103,14 +105,14 @@ class MLflow(Keys):
     def end(self, folder: Path, summary: dict[str, float]) -> None:
         """The summary, and all files."""
         self._add({f"summary/{name}": value for name, value in summary.items()}, 0)
-        with impatient():
+        with limit_mlflow_retries():
             self._send()
         self._client.log_artifacts(self._id, str(folder))
         self._client.set_terminated(self._id, "FINISHED")
 
     def fail(self, why: str) -> None:
         """Send MLflow the reason why the run ended."""
-        with impatient():
+        with limit_mlflow_retries():
             self._send()
             self._client.set_tag(self._id, "fkl.error", why)
         self._client.set_terminated(self._id, "FAILED")
@@ -129,7 +131,7 @@ class MLflow(Keys):
 
 
 @contextmanager
-def impatient() -> Iterator[None]:
+def limit_mlflow_retries() -> Iterator[None]:
     """Let MLflow give up after seconds instead of minutes if a server does not answer."""
     before = {name: os.environ.get(name) for name in IMPATIENT}
     os.environ.update({name: value for name, value in IMPATIENT.items() if before[name] is None})
@@ -149,11 +151,11 @@ def sqlite_url(file: Path) -> str:
     return plain if make_url(plain).database == str(file) else quoted
 
 
-def _flat(node: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+def _flat_items(node: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
     """Keys of a configuration with dots, and their values."""
     for name, value in node.items():
         if isinstance(value, dict):
-            yield from _flat(value, f"{path}{name}.")
+            yield from _flat_items(value, f"{path}{name}.")
         else:
             yield f"{path}{name}", value
 
@@ -183,7 +185,7 @@ class Trackio(Keys):
                 project=self.project,
                 name=run.folder.name,
                 group=run.folder.name,
-                config=decisive(run.resolved),
+                config=decisive_part(run.resolved),
                 embed=False,
                 auto_log_cpu=False,
                 auto_log_gpu=False,
@@ -191,7 +193,7 @@ class Trackio(Keys):
 
     def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
         """One point of every curve."""
-        of = group(replicates, self._run)
+        of = group_name(replicates, self._run)
         self._theirs.log({f"{name}/{of}" if of else name: value for name, value in metrics.items()}, step=t)
 
     def end(self, folder: Path, summary: dict[str, float]) -> None:
@@ -247,7 +249,7 @@ class WandB(Keys):
             project=self.project,
             name=run.folder.name,
             group=run.folder.name,
-            config=decisive(run.resolved),
+            config=decisive_part(run.resolved),
             dir=outputs,
             mode="online" if self.online else "offline",
             reinit="create_new",  # independent of other runs of the calling program
@@ -257,7 +259,7 @@ class WandB(Keys):
 
     def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
         """One point of every curve."""
-        of = group(replicates, self._run)
+        of = group_name(replicates, self._run)
         self._theirs.log({"round": t, **{f"{name}/{of}" if of else name: value for name, value in metrics.items()}})
 
     def end(self, folder: Path, summary: dict[str, float]) -> None:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.files import whole_file, write_arrays, writing
-from fkl.basics.memory import blocks
+from fkl.basics.files import report_write_errors, whole_file, write_arrays
+from fkl.basics.memory import row_blocks
 from fkl.contract.world import Wrapped
 from fkl.engines.base import DivergedError, Experiment
-from fkl.engines.rounds import Chunk, Learned, simulate, with_features
+from fkl.engines.rounds import Chunk, Learned, simulate_run, with_features
 from fkl.runs.metrics import with_accuracies
 from fkl.tasks.task import Columns, RowLosses, Values
 from fkl.wire import UNITS, Ledger
@@ -88,7 +88,7 @@ def _first_tables(experiment: Experiment) -> dict[str, Iterable[Values]]:
     """The tables of the first round of one replicate."""
     short = replace(experiment, problem=experiment.task.first_round(), replicates=1, redraw=None)
     short = with_features(short, 2)  # the number of features does not change a table's size
-    return _tables_of_chunk(short, next(simulate(short, None, 1, lambda _: None)), None)
+    return _tables_of_chunk(short, next(simulate_run(short, None, 1, lambda _: None)), None)
 
 
 class Tables:
@@ -166,10 +166,10 @@ class Tables:
 
     def _append(self, name: str, table: Values) -> None:
         file, size = self._file(name), self._sizes[name]
-        with writing(file), file.open("ab") as stream:
+        with report_write_errors(file), file.open("ab") as stream:
             stream.truncate(size)
             if size == 0:
-                stream.write(_lines([[*table]]).encode())
+                stream.write(_csv_lines([[*table]]).encode())
             for rows in csv_rows(table):
                 stream.write(rows.encode())
             stream.flush()
@@ -236,7 +236,7 @@ def csv_rows(table: Values) -> Iterator[str]:
                 cells = ["" if cell != cell else FLOATS % cell for cell in cells]
                 formats.append("%s")
             else:
-                quoted = {word: _lines([[word, ""]])[:-2] for word in {*cells}}
+                quoted = {word: _csv_lines([[word, ""]])[:-2] for word in {*cells}}
                 cells = [quoted[word] for word in cells]
                 formats.append("%s")
             columns.append(cells)
@@ -244,7 +244,7 @@ def csv_rows(table: Values) -> Iterator[str]:
         yield "".join([row % cells for cells in zip(*columns, strict=True)])
 
 
-def _lines(rows: Iterable[Iterable[Any]]) -> str:
+def _csv_lines(rows: Iterable[Iterable[Any]]) -> str:
     """Rows of words as lines of a CSV file."""
     text = StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
@@ -262,7 +262,7 @@ def _tables_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> dict[
     T, K = len(chunk.elapsed), problem.clients
     replicates, elapsed = np.arange(chunk.first, chunk.first + R), chunk.seconds_per_replicate()
     told = experiment.task.columns(chunk.judge, elapsed, beside)
-    sent = _traffic(chunk.ledger)
+    sent = _traffic_columns(chunk.ledger)
     by_round = told.rounds | _columns_of_conditions(experiment, R) | dict(chunk.by_round) | sent.rounds
     by_client = with_accuracies(told.clients) | sent.clients
     by_round = with_accuracies({name: values[:T] for name, values in by_round.items()})
@@ -280,7 +280,7 @@ def _tables_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> dict[
     def clients() -> Iterator[Values]:
         sites = np.array(problem.site_names)
         for r, replicate in enumerate(replicates):
-            for some in blocks(K):
+            for some in row_blocks(K):
                 known = {"replicate": np.full(some.stop - some.start, replicate)}
                 known["client"] = np.arange(some.start, some.stop)
                 known["site"] = sites[problem.site[some]]
@@ -302,7 +302,7 @@ def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) 
     beside : see `Tables.comparison`
     """
     columns = experiment.task.by_round(chunk.judge, chunk.seconds_per_replicate(), beside)
-    columns |= _columns_of_conditions(experiment, chunk.ledger.shape[0]) | _traffic(chunk.ledger).rounds
+    columns |= _columns_of_conditions(experiment, chunk.ledger.shape[0]) | _traffic_columns(chunk.ledger).rounds
     return {name: values[:done].mean(axis=1) for name, values in with_accuracies(columns).items()}
 
 
@@ -313,7 +313,7 @@ def _columns_of_conditions(experiment: Experiment, replicates: int) -> Values:
     return {name: np.repeat(values[:, None], replicates, axis=1) for name, values in told.items()}
 
 
-def _traffic(ledger: Ledger) -> Columns:
+def _traffic_columns(ledger: Ledger) -> Columns:
     """Traffic so far by round, and total traffic by client."""
     sent = Columns({}, {}, {})
     for direction, tally in ledger.tallies.items():

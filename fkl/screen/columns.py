@@ -163,7 +163,7 @@ ENDINGS = {
 }
 
 
-def meaning(name: str) -> str | None:
+def column_meaning(name: str) -> str | None:
     """Meaning of a column in one line; None for an unknown name.
 
     Examples

@@ -20,7 +20,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from fkl.basics.errors import FklError, printable
+from fkl.basics.errors import FklError, printable_text
 
 WIDEST = 120
 """Maximum width of text, in columns of a terminal."""
@@ -48,7 +48,7 @@ _SHOWN: ContextVar[Shown] = ContextVar("shown", default=_EVERYTHING)
 
 
 @contextmanager
-def showing(**shown: bool) -> Iterator[None]:
+def show_messages(**shown: bool) -> Iterator[None]:
     """Change which messages this block and this thread show; parameters as for `Shown`."""
     before = _SHOWN.set(_SHOWN.get()._replace(**shown))
     try:
@@ -57,28 +57,28 @@ def showing(**shown: bool) -> Iterator[None]:
         _SHOWN.reset(before)
 
 
-def console(stream: TextIO) -> Console:
+def make_console(stream: TextIO) -> Console:
     """A console that writes to a stream."""
     make = partial(Console, file=stream, highlight=False, markup=False, emoji=False)
     return make(width=min(make().width, WIDEST) if stream.isatty() else UNLIMITED)
 
 
-def width() -> int:
+def text_width() -> int:
     """Width of text on stdout; also in a pipe, where a table may be wider."""
     return min(get_terminal_size().columns, WIDEST)
 
 
-def say(*lines: str | Text) -> None:
+def print_lines(*lines: str | Text) -> None:
     """Print lines on stdout, with a coloured mark at the beginning of a line."""
     if not _SHOWN.get().results:
         return
-    out = console(sys.stdout)
+    out = make_console(sys.stdout)
     for line in lines:
-        _print(out, styled(line) if isinstance(line, str) else line)
+        _print_wrapped(out, style_line(line) if isinstance(line, str) else line)
 
 
 @contextmanager
-def paged() -> Iterator[None]:
+def page_output() -> Iterator[None]:
     """Show the output of this block page by page if it is longer than the terminal."""
     text = StringIO()
     text.isatty = sys.stdout.isatty  # type: ignore[method-assign]
@@ -90,7 +90,7 @@ def paged() -> Iterator[None]:
         click.echo_via_pager(text.getvalue())
 
 
-def warning(message: str) -> None:
+def show_warning(message: str) -> None:
     """Print a warning on stderr, or warn the caller of fkl in Python."""
     if not _SHOWN.get().warning_lines:
         frame, level, ours = sys._getframe().f_back, 2, 1
@@ -99,26 +99,26 @@ def warning(message: str) -> None:
             frame, level = frame.f_back, level + 1
         warnings.warn(_one_line(message), stacklevel=ours + 1)
         return
-    _print(console(sys.stderr), styled(f"warning: {_one_line(message)}"))
+    _print_wrapped(make_console(sys.stderr), style_line(f"warning: {_one_line(message)}"))
 
 
-def note(message: str) -> None:
+def print_note(message: str) -> None:
     """Print information that needs no action by the user on stderr."""
     if not _SHOWN.get().notes:
         return
-    _print(console(sys.stderr), styled(_one_line(message)))
+    _print_wrapped(make_console(sys.stderr), style_line(_one_line(message)))
 
 
-def refuse(error: FklError) -> int:
+def print_refusal(error: FklError) -> int:
     """Print an error that the user can correct, with help, and return its exit code."""
-    out = console(sys.stderr)
-    _print(out, styled(f"error: {_one_line(str(error))}"))
+    out = make_console(sys.stderr)
+    _print_wrapped(out, style_line(f"error: {_one_line(str(error))}"))
     for line in error.help:
-        _print(out, styled(f"  help: {_one_line(line)}"))
+        _print_wrapped(out, style_line(f"  help: {_one_line(line)}"))
     return 2
 
 
-def _print(out: Console, text: Text) -> None:
+def _print_wrapped(out: Console, text: Text) -> None:
     """Print a line outside any progress bar; wrapped lines are aligned with the text after the label."""
     bars = sys.modules.get("tqdm")
     with nullcontext() if bars is None else bars.tqdm.external_write_mode(out.file):
@@ -135,7 +135,7 @@ def _print_aligned(out: Console, text: Text) -> None:
         out.print(text[:start] + part if at == 0 else Text(" " * start) + part)
 
 
-def styled(line: str) -> Text:
+def style_line(line: str) -> Text:
     """A line with a coloured first word, with or without ANSI codes."""
     text = Text.from_ansi(line)
     first = text.plain.split(maxsplit=1)[:1]
@@ -146,5 +146,5 @@ def styled(line: str) -> Text:
 
 
 def _one_line(message: str) -> str:
-    words = printable(" ".join(message.split()))
+    words = printable_text(" ".join(message.split()))
     return words if len(words) <= LONGEST else words[:LONGEST] + "..."

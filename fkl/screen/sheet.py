@@ -19,8 +19,8 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from fkl.screen.messages import console, styled
-from fkl.screen.units import percent, typeset, word
+from fkl.screen.messages import make_console, style_line
+from fkl.screen.units import cell_text, percent_text, typeset_number
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,7 +60,7 @@ FITTED = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 """Shrinks a table that is wider than a line; every LaTeX has graphicx, but not adjustbox."""
 
 
-def escaped(words: str) -> str:
+def escape_latex(words: str) -> str:
     r"""Text escaped for LaTeX.
 
     Examples
@@ -96,7 +96,7 @@ TERMINAL = Look(
 )  # fmt: skip
 MARKDOWN = Look("**{}**", "<ins>{}</ins>", escape=lambda text: text.replace("|", "\\|"), above="{}<br>{}")
 LATEX = Look(
-    r"\textbf{{{}}}", r"\underline{{{}}}", r"{{\scriptsize$\pm$ {}}}", escaped,
+    r"\textbf{{{}}}", r"\underline{{{}}}", r"{{\scriptsize$\pm$ {}}}", escape_latex,
     r"\begin{{tabular}}[t]{{@{{}}r@{{}}}}{}\\{}\end{{tabular}}", dict.fromkeys(KINDS, ""),
 )  # fmt: skip
 HTML = Look(
@@ -150,7 +150,7 @@ class Cell(NamedTuple):
     @property
     def typeset(self) -> "Cell":
         """The cell with its numbers as they are printed."""
-        return self._replace(text=typeset(self.text), above=typeset(self.above))
+        return self._replace(text=typeset_number(self.text), above=typeset_number(self.above))
 
     def written(self, look: Look) -> str:
         """All parts of the cell as text, in the style of `look`."""
@@ -223,7 +223,7 @@ class Sheet:
             for name, (_, values) in zip(names, frame.items(), strict=True)
         ]
         cells = [
-            [Cell(percent(value) if name.endswith("difference_percent") else word(value)) for value in values]
+            [Cell(percent_text(value) if name.endswith("difference_percent") else cell_text(value)) for value in values]
             for name, (_, values) in zip(names, frame.items(), strict=True)
         ]
         return cls(columns, [*zip(*cells, strict=True)], title, notes=notes, frame=frame)
@@ -238,7 +238,7 @@ class Sheet:
         if format != "table":
             print(self.text(format), end="")
             return
-        out = console(sys.stdout)
+        out = make_console(sys.stdout)
         for at, columns in enumerate(self._parts(out.width)):
             if at:
                 out.print()
@@ -279,7 +279,7 @@ class Sheet:
             for wide, column in zip(widths, self.columns, strict=True)
         ]
         lines = [
-            "| " + " | ".join(_padded(*one) for one in zip(row, widths, self.columns, strict=True)) + " |"
+            "| " + " | ".join(_pad_cell(*one) for one in zip(row, widths, self.columns, strict=True)) + " |"
             for row in rows
         ]
         lines.insert(1, f"|{'|'.join(sides)}|")
@@ -290,7 +290,7 @@ class Sheet:
     def html(self) -> str:
         """The table without its caption; the first cell of a row is its heading."""
         heads = "".join(
-            f'<th scope="col"{_class(column)}>{html.escape(column.heading)}</th>' for column in self.columns
+            f'<th scope="col"{_html_class(column)}>{html.escape(column.heading)}</th>' for column in self.columns
         )
         lines = [f"<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>"]
         for at, row in enumerate(self.rows):
@@ -304,7 +304,7 @@ class Sheet:
                 for cell, column in zip(row, self.columns, strict=True)
             ]
             rest = "".join(
-                f"<td{_class(column, cell)}>{text}</td>"
+                f"<td{_html_class(column, cell)}>{text}</td>"
                 for text, cell, column in zip(cells[1:], row[1:], self.columns[1:], strict=True)
             )
             lines.append(f'<tr><th scope="row">{cells[0]}</th>{rest}</tr>')
@@ -412,9 +412,9 @@ class Sheet:
                 if number:
                     table.add_row()
                 table.add_row(
-                    styled(look.best.format(self.groups[number]) if look is TERMINAL else self.groups[number])
+                    style_line(look.best.format(self.groups[number]) if look is TERMINAL else self.groups[number])
                 )
-            table.add_row(*(styled(row[at]) for at in columns))
+            table.add_row(*(style_line(row[at]) for at in columns))
         return table
 
     def _pages(self) -> Iterator[range]:
@@ -432,7 +432,7 @@ class Sheet:
 
     def _float(self, columns: Sequence[int], rows: range, k: int, of: int) -> str:
         name = re.sub("[^a-z0-9]+", "-", self.title.lower())[:LONGEST_LABEL].strip("-")
-        caption, label = self.described(LATEX) or escaped(self.title), self.label or name
+        caption, label = self.described(LATEX) or escape_latex(self.title), self.label or name
         if of > 1:
             stop = "" if caption.endswith(".") else "."
             caption, label = f"{caption}{stop} Part {k + 1} of {of}.", f"{label}-{k + 1}"
@@ -445,7 +445,7 @@ class Sheet:
             if row in self.ruled and row != rows.start:
                 body.append(r"\midrule")
             if row in self.groups:
-                space, above = r"\addlinespace " * (row != rows.start), escaped(self.groups[row])
+                space, above = r"\addlinespace " * (row != rows.start), escape_latex(self.groups[row])
                 body.append(rf"{space}\multicolumn{{{len(columns)}}}{{@{{}}l}}{{\emph{{{above}}}}} \\")
             cells = [
                 r"\raggedright\let\\\tabularnewline " + BREAKS.sub(lambda sign: sign[0] + ALLOWED, text)
@@ -478,9 +478,9 @@ class Sheet:
         """A heading, with a line for each word if it is wider than the cells."""
         heading, words = self.columns[column].heading, self.columns[column].heading.split(" ")
         if len(heading) <= max(6, max((len(row[column]) for row in self._plain), default=0)) or len(words) == 1:
-            return escaped(heading)
+            return escape_latex(heading)
         side = "r" if self.columns[column].number else "l"
-        lines = r" \\ ".join(map(escaped, words))
+        lines = r" \\ ".join(map(escape_latex, words))
         return rf"\begin{{tabular}}[b]{{@{{}}{side}@{{}}}}{lines}\end{{tabular}}"
 
 
@@ -488,12 +488,12 @@ def _for_screen() -> Look:
     return TERMINAL if sys.stdout.isatty() else PLAIN
 
 
-def _padded(text: str, width: int, column: Column) -> str:
+def _pad_cell(text: str, width: int, column: Column) -> str:
     blanks = " " * (width - cell_len(text))
     return blanks + text if column.number else text + blanks
 
 
-def _class(column: Column, cell: Cell | None = None) -> str:
+def _html_class(column: Column, cell: Cell | None = None) -> str:
     names = ["number"] * column.number
     if cell is not None:
         names += [f"cell {cell.kind}"] * bool(cell.kind) + ["words"] * (len(cell.text) > LONGEST_TEXT)

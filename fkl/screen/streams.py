@@ -75,7 +75,7 @@ class _Screen(io.RawIOBase):
 
 
 @contextmanager
-def streams() -> Iterator[None]:
+def guard_streams() -> Iterator[None]:
     """In this block, write to stdout and stderr as far as they can encode it and as long as someone reads them."""
     given = {name: getattr(sys, name) for name in ("stdout", "stderr")}
     try:

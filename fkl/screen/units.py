@@ -9,7 +9,7 @@ BYTES = ("B", "kB", "MB", "GB", "TB")
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
-def number(value: float, digits: int = 3) -> str:
+def number_text(value: float, digits: int = 3) -> str:
     """A number with this many significant digits, without a power of ten if it is readable without one.
 
     Examples
@@ -36,7 +36,7 @@ def with_spread(mean: float, spread: float) -> str:
     '(1.08 ± 0.21)e-05'
     """
     if not (spread > 0 and math.isfinite(mean)):
-        return number(mean)
+        return number_text(mean)
     power = math.floor(math.log10(abs(mean) or 1))
     if not -4 <= power < 7:
         return f"({with_spread(mean / 10.0**power, spread / 10.0**power)})e{power:+03d}"
@@ -53,10 +53,10 @@ def bytes_of(value: float) -> str:
     ('9.68 MB', '512 B')
     """
     power = min(int(math.log10(value) / 3), len(BYTES) - 1) if value >= 1 else 0
-    return f"{number(value / 1000**power) if power else f'{value:.0f}'} {BYTES[power]}"
+    return f"{number_text(value / 1000**power) if power else f'{value:.0f}'} {BYTES[power]}"
 
 
-def seconds(value: float) -> str:
+def seconds_text(value: float) -> str:
     """A time.
 
     Examples
@@ -65,7 +65,7 @@ def seconds(value: float) -> str:
     ('0.144 s', '1 min 15 s', '2 h 1 min')
     """
     if value < 60:
-        return f"{number(value) if value < 10 and value % 1 else round(value)} s"
+        return f"{number_text(value) if value < 10 and value % 1 else round(value)} s"
     minutes = round(value) // 60
     return f"{minutes} min {round(value) % 60} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
@@ -85,7 +85,7 @@ def percent_apart(ours: float, other: float) -> str:
     return f"{abs(share):.{digits}f} % {'below' if share > 0 else 'above'}"
 
 
-def word(value: object) -> str:
+def cell_text(value: object) -> str:
     """A cell of a table as text: four significant digits, grouped thousands, empty if unknown."""
     if not isinstance(value, Real) or isinstance(value, bool):
         return str(value)
@@ -97,7 +97,7 @@ def word(value: object) -> str:
     return f"{number:,.0f}" if 1e3 <= abs(number) < 1e15 else f"{number:.4g}"
 
 
-def percent(value: float) -> str:
+def percent_text(value: float) -> str:
     """A difference in percent with its sign; small differences have two decimals."""
     if math.isnan(value):
         return ""
@@ -105,7 +105,7 @@ def percent(value: float) -> str:
     return f"{round(value, digits) + 0.0:+,.{digits}f}"
 
 
-def typeset(words: str) -> str:
+def typeset_number(words: str) -> str:
     """A number with a typographic minus and powers of ten; other words are unchanged.
 
     Examples

@@ -12,7 +12,7 @@ from fkl.config.loading import Run
 from fkl.contract.lone_party import LoneClient
 from fkl.contract.star import Samples, Star
 from fkl.contract.world import Held, World
-from fkl.data.baselines import CONSTANTS, baselines
+from fkl.data.baselines import CONSTANTS, baseline_errors
 from fkl.data.problem import Problem, Scale, Table
 from fkl.kernels.functions import Function
 from fkl.sites.configuration import Ends, Known, loss_of, method_of, require_two
@@ -91,7 +91,7 @@ class StreamClients:
         world = World(self.problem, common.dictionary, nothing, common.streams, common.precision, engine=common.engine)
         vars(world).update(common=common)  # that of all sites, not only of this site's rows
         each = [self._method.functions(world, Star(server, state), t)[0] for _, state in sorted(states.items())]
-        return _joined(each)
+        return _join_functions(each)
 
     def predicted(self, y_hat: Numbers, function: Function | None) -> Numbers:
         """Predictions of the site's rows (n,), made before their targets were known; NaN for rows without one."""
@@ -100,7 +100,7 @@ class StreamClients:
     def baseline_errors(self, y_hat: Numbers) -> Numbers:
         """Errors of each client's constant of its targets so far, on the rows with predictions."""
         there = self.problem.present & ~np.isnan(y_hat)[self.problem.row]
-        return next(iter(baselines(replace(self.problem, present=there)).values()))[there]
+        return next(iter(baseline_errors(replace(self.problem, present=there)).values()))[there]
 
 
 class BatchClients(StreamClients):
@@ -181,7 +181,7 @@ def ends_of(run: Run, table: Table, clients_per_site: int, site: int) -> Ends:
     return Ends.from_table(table, run.settings.scaling, rows)
 
 
-def _joined(functions: Sequence[Function]) -> Function:
+def _join_functions(functions: Sequence[Function]) -> Function:
     """The function of several clients: the one that they share, or their own ones in order."""
     first, own = functions[0], dict[str, Any]()
     for axis in "KT":  # of weights and coefficients, and of theta

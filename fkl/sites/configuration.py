@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError, key_prefix, require
 from fkl.basics.pointwise import SQUARED, PointwiseLoss
 from fkl.basics.random_streams import Role, Streams, shared_generator
-from fkl.conditions import wrap
+from fkl.conditions import wrap_method
 from fkl.conditions.privacy import Noise
-from fkl.config.loading import Run, load
+from fkl.config.loading import Run, load_run
 from fkl.contract.world import Common
-from fkl.data.normalise import normalise
+from fkl.data.normalise import normalise_table
 from fkl.data.partition import Sites
 from fkl.data.problem import Scale, Table
 from fkl.data.store import Store
@@ -34,7 +34,7 @@ MOST_ROUNDS = 1_000_000
 @cache
 def run_of(configuration: str) -> Run:
     """The checked run of a resolved configuration, which is YAML."""
-    run = load(yaml.safe_load(configuration))
+    run = load_run(yaml.safe_load(configuration))
     require_fits(run)
     return run
 
@@ -184,7 +184,7 @@ def common_scale(ends: Sequence[Ends], run: Run) -> Scale:
     Raises
     ------
     fkl.basics.errors.FklError
-        The errors of `fkl.data.normalise.normalise` with all rows.
+        The errors of `fkl.data.normalise.normalise_table` with all rows.
     """
     scaling = run.settings.scaling
     if scaling == "none":
@@ -200,7 +200,7 @@ def common_scale(ends: Sequence[Ends], run: Run) -> Scale:
     names = tuple(f"feature {number + 1}" for number in range(dimension))
     if loss_of(run).classes:
         require_two({end for one in ends for end in (one.low[0], one.high[0])}, run)
-    scale = normalise(Table.of_one_site(x, np.array([low[0], high[0]]), names, "all sites"), scaling).scale
+    scale = normalise_table(Table.of_one_site(x, np.array([low[0], high[0]]), names, "all sites"), scaling).scale
     return scale.to_signs(*scale.y(np.array([low[0], high[0]]))) if loss_of(run).classes else scale
 
 
@@ -265,7 +265,7 @@ class Known:
 
 def method_of(run: Run) -> Any:
     """The method, wrapped in its conditions."""
-    return wrap(run.algo, run.conditions)
+    return wrap_method(run.algo, run.conditions)
 
 
 def require_site(rows: int, columns: Sequence[str], first: Sequence[str], clients_per_site: int) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
 from fkl.conditions.secure import CIPHERTEXT, KEY, NUMBER, SHARE, Pairwise
-from fkl.conditions.secure_protocol import Client, Server, ring
+from fkl.conditions.secure_protocol import Client, Server, neighbour_ring
 from fkl.wire.coded_payloads import Padding
 from fkl.wire.packets import Packet
 from fkl.wire.payloads import from_bits, to_bits
@@ -88,9 +88,9 @@ class Sum:
     def __init__(self, condition: Pairwise, sites: Sequence[int], like: Packet) -> None:
         order = list(sites)
         secrets.SystemRandom().shuffle(order)
-        graph = ring(order, condition.neighbours)
+        graph = neighbour_ring(order, condition.neighbours)
         self._like, self._bits = like, condition.bits
-        self.threshold, size = min(map(len, graph.values())) // 2 + 1, len(residues(like, self._bits))
+        self.threshold, size = min(map(len, graph.values())) // 2 + 1, len(message_residues(like, self._bits))
         self._server = Server(graph, self._bits, self.threshold, size)
         degree = {site: len(near) for site, near in graph.items()}
         self._sizes = (
@@ -127,7 +127,7 @@ def without_padding(packet: Packet) -> Packet:
     return packet.with_parts(lambda part: part._replace(body=b"") if part.kind is Padding else part)
 
 
-def residues(packet: Packet, bits: int) -> Vector:
+def message_residues(packet: Packet, bits: int) -> Vector:
     """All numbers of a client's message in fixed point."""
     parts = _message_of(packet).parts()
     return np.concatenate([from_bits(part.bits, bits, prod(part.known[0])) for part in parts])

@@ -12,7 +12,7 @@ from flwr.serverapp import Grid
 from fkl.data.problem import Scale
 from fkl.sites.configuration import Known
 from fkl.sites.tables import Traffic
-from fkl.wire.packets import Packet, unpacked
+from fkl.wire.packets import Packet, unpack_messages
 
 Words = dict[str, Any]
 """Named values of a message."""
@@ -46,7 +46,7 @@ def known_of(about: Mapping[str, Any]) -> Known:
     return Known(str(about["run"]), sites, per_site, rounds, tuple(map(str, about["columns"])), scale)
 
 
-def push(
+def push_messages(
     grid: Grid, said: dict[int, Words], kind: str, ttl: float | None, traffic: Traffic, group: str = ""
 ) -> dict[str, int]:
     """Send each node its message; return nodes by message id."""
@@ -57,17 +57,17 @@ def push(
     if not messages:
         return {}
     sent = dict(zip(grid.push_messages(messages), said, strict=True))
-    traffic.sent += sum(map(serialised, messages))
+    traffic.sent += sum(map(serialised_bytes, messages))
     return sent
 
 
-def pull(grid: Grid, asked: dict[str, int], traffic: Traffic) -> list[tuple[int, Message]]:
+def pull_answers(grid: Grid, asked: dict[str, int], traffic: Traffic) -> list[tuple[int, Message]]:
     """Answers that have arrived since the last call, with their nodes."""
     came = []
     for answer in grid.pull_messages(list(asked)) if asked else ():
         node = asked.pop(answer.metadata.reply_to_message_id, None)
         if node is not None:
-            traffic.heard += serialised(answer)
+            traffic.heard += serialised_bytes(answer)
             came.append((node, answer))
     return came
 
@@ -80,16 +80,16 @@ def words_of_answer(answer: Message) -> Words:
     return dict(found) if isinstance(found, ConfigRecord) else {"refused": "its answer has no words"}
 
 
-def serialised(message: Any) -> int:
+def serialised_bytes(message: Any) -> int:
     """Bytes of a message as Flower stores and sends it, with equal parts counted once."""
-    return sum(_objects(message).values())
+    return sum(_object_bytes(message).values())
 
 
-def _objects(holder: Any) -> dict[str, int]:
+def _object_bytes(holder: Any) -> dict[str, int]:
     """Bytes of a Flower object and of its content, by object id."""
     found = {holder.object_id: len(holder.deflate())}
     for child in (holder.children or {}).values():
-        found |= _objects(child)
+        found |= _object_bytes(child)
     return found
 
 
@@ -105,7 +105,7 @@ def require_like(packet: Packet | None, like: Packet | None) -> None:
         return
     if packet.form != like.form:
         raise ValueError("the form of its message is not that of the method")
-    if not all(np.isfinite(array).all() for array in float_arrays(unpacked([packet]))):
+    if not all(np.isfinite(array).all() for array in float_arrays(unpack_messages([packet]))):
         raise NotFiniteError("its message has numbers that are not finite")
 
 

@@ -7,9 +7,9 @@ import yaml
 
 from fkl import __version__
 from fkl.basics.errors import FklError, key_prefix, require, requires_extra
-from fkl.basics.files import is_temporary, require_files_in, write_text, writing
-from fkl.config.compose import compose
-from fkl.config.loading import load
+from fkl.basics.files import is_temporary, report_write_errors, require_files_in, write_text
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
 from fkl.contract.lone_party import LoneServer
 from fkl.data.problem import Scale
 from fkl.sites.configuration import Known, method_of, require_fits
@@ -91,7 +91,7 @@ fkl's page on Flower says how to make certificates and keys, and what each site 
 """
 
 
-def init(
+def write_project(
     folder: Path, sites: int, words: tuple[str, ...], clients_per_site: int = 1, folders: Sequence[Path] = ()
 ) -> str:
     """Write a project to a folder that does not exist yet, is empty, or has a part of the same project.
@@ -122,7 +122,7 @@ def init(
         import flwr  # noqa: F401 - the project is of no use without it
     for key, value in (("sites", sites), ("clients-per-site", clients_per_site)):
         require(value >= 1, key, value, "an integer >= 1")
-    run = load(compose(*words, folders=folders))
+    run = load_run(compose_config(*words, folders=folders))
     require_fits(run)
     least = LEAST_OF_SUM if "secure" in run.conditions else 1
     require(sites >= least, "sites", sites, f"at least {least} for secure sums")
@@ -142,7 +142,7 @@ def init(
         "sites/server_app.py": SERVER,
         "sites/client_app.py": CLIENT,
     }
-    with writing(folder):  # a project that an interrupted call has begun is completed
+    with report_write_errors(folder):  # a project that an interrupted call has begun is completed
         there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
         ours = all(
             is_temporary(path) or (name in files and path.read_bytes() == files[name].encode())

@@ -19,7 +19,7 @@ from flwr.app import Context
 from flwr.serverapp import Grid, ServerApp
 from flwr.supercore.inflatable.inflatable_utils import pull_objects
 
-from fkl.basics.errors import FklError, plural, require
+from fkl.basics.errors import FklError, count_of, require
 from fkl.basics.files import write_sealed
 from fkl.basics.plain_data import NotPlainError
 from fkl.conditions import accountant
@@ -33,13 +33,13 @@ from fkl.sites.messages import (
     GONE,
     NotFiniteError,
     Words,
-    pull,
-    push,
+    pull_answers,
+    push_messages,
     require_like,
     words_of,
     words_of_answer,
 )
-from fkl.sites.states import SEALED, Member, Progress, project_of, read, to_arrays, to_bytes, unfinished
+from fkl.sites.states import SEALED, Member, Progress, project_of, read_state, to_arrays, to_bytes, unfinished_folder
 from fkl.sites.tables import Book, Errors, Traffic
 from fkl.sites.trial import GOES_ON, MARK
 from fkl.wire.packets import Packet, read_packets, write_packets
@@ -125,7 +125,7 @@ class SitesServer:
         fkl.basics.errors.FklError
             If a new run has a site that cannot take part.
         """
-        now = read(self._folder / SEALED, Progress)
+        now = read_state(self._folder / SEALED, Progress)
         if now is not None:
             self._columns, self.members = list(now.known.columns), now.members
             for one in self.members.values():
@@ -150,8 +150,8 @@ class SitesServer:
             known = Known(self._folder.name, self._sites, self._clients_per_site, rounds, ends[0].columns, scale)
             now = Progress(self._project, known, None, self.members, Book.empty(rounds, self._sites), {}, {})
         self._words, self.known = words_of(now.known), now.known
-        there = f"{plural(self._sites, 'site')}, {plural(self.known.clients, 'client')}"
-        rounds_ = f"{plural(self.known.rounds, 'round')}, {plural(self.known.dimension, 'feature')}"
+        there = f"{count_of(self._sites, 'site')}, {count_of(self.known.clients, 'client')}"
+        rounds_ = f"{count_of(self.known.rounds, 'round')}, {count_of(self.known.dimension, 'feature')}"
         done = f", {now.book.rounds} of them done" if now.book.rounds else ""
         self._say(f"{self._run.algo.label}: {there}, {rounds_}{done}")
         return now
@@ -166,8 +166,8 @@ class SitesServer:
         due = [n for n in self._nodes if n not in playing and now >= self._again.get(n, now)]
         self._again |= dict.fromkeys(due, now + min(ASK_S, self._timeout))
         question: dict[int, Words] = {n: {"run": self._folder.name} for n in due}
-        self._asked |= push(self._grid, question, "query", self._timeout, self.lost)
-        for node, answer in pull(self._grid, self._asked, self.lost):
+        self._asked |= push_messages(self._grid, question, "query", self._timeout, self.lost)
+        for node, answer in pull_answers(self._grid, self._asked, self.lost):
             self._admit_site(node, words_of_answer(answer))
 
     def _admit_site(self, node: int, about: dict[str, Any]) -> None:
@@ -190,7 +190,7 @@ class SitesServer:
             if rows != before.rows:
                 raise FklError(f"it has {rows} rows, but had {before.rows}")
             if before.heard not in (int(about["heard"]), int(about["played"])):
-                raise FklError(f"it has lost its memory of {plural(before.heard + 1, 'round')}")
+                raise FklError(f"it has lost its memory of {count_of(before.heard + 1, 'round')}")
         except (FklError, *BROKEN) as error:
             line = str(error) if isinstance(error, FklError) else f"its answer is not from fkl ({error})"
             of_ours = 0 <= k < self._sites
@@ -205,7 +205,7 @@ class SitesServer:
         if (before.node, before.session, before.away) == (node, session, False):
             return  # it is a working member already
         self._columns, self._ends[k] = self._columns or columns, ends
-        self._say(f"site {k} is {'back' if k in self.members else 'connected'}, {plural(rows, 'row')}")
+        self._say(f"site {k} is {'back' if k in self.members else 'connected'}, {count_of(rows, 'row')}")
         self.members[k] = Member(node, rows, session, before.heard)
 
     def _await_sites(self, t: int) -> list[int]:
@@ -223,7 +223,7 @@ class SitesServer:
             here = [k for k in able if not self.members[k].away]
             if len(here) >= self._least:
                 return here
-            wanted = f"{plural(self._least - len(here), 'more site')} with rows left"
+            wanted = f"{count_of(self._least - len(here), 'more site')} with rows left"
             out = [k for k in able if k in self._out]
             if len(able) - len(out) < self._least:
                 reasons = self._reasons(out)
@@ -397,11 +397,11 @@ class SitesServer:
         members = {k: replace(self.members[k]) for k in said}
         site_of = {one.node: k for k, one in members.items()}
         contents = {members[k].node: words for k, words in said.items()}
-        asked, begun = push(self._grid, contents, kind, self._timeout, traffic, group), time.monotonic()
+        asked, begun = push_messages(self._grid, contents, kind, self._timeout, traffic, group), time.monotonic()
         self._again |= {node: begun + ASK_S for node in site_of}
         ended: set[int] = set()  # nodes whose site may restart before the time limit
         while (asked or ended) and (waited := time.monotonic() - begun) < self._timeout:
-            for node, answer in pull(self._grid, asked, traffic):
+            for node, answer in pull_answers(self._grid, asked, traffic):
                 k = site_of[node]
                 about = words_of_answer(answer)
                 if members[k].session and not answer.has_content() and answer.error.code in GONE:
@@ -437,7 +437,7 @@ class SitesServer:
         for what, arrays, whole in (("uplink", book.up, book.heard), ("downlink", book.down, book.sent)):
             yield f"{what}: {arrays.sum()} bytes of arrays, in {whole.sum()} bytes of Flower's messages"
         yield (
-            f"{book.seconds.sum():.1f} s in {plural(book.rounds, 'round')}, "
+            f"{book.seconds.sum():.1f} s in {count_of(book.rounds, 'round')}, "
             f"during which the slowest site computed for {book.played.sum():.1f} s"
         )
         yield SECURE if "secure" in self._run.conditions else OPEN
@@ -451,9 +451,9 @@ class SitesServer:
             return accountant.MISSING
         is_central = isinstance(noise, Central)
         several = max((self.now.summed if is_central else self.now.sent).values(), default=0)
-        epsilon = float(accountant.epsilons(noise.noise, np.array([several]), noise.delta)[0])
+        epsilon = float(accountant.gaussian_epsilons(noise.noise, np.array([several]), noise.delta)[0])
         what = "sum" if is_central else "message"
-        return f"epsilon_client {epsilon:.6g} for delta {noise.delta:g}, of {plural(several, what)}"
+        return f"epsilon_client {epsilon:.6g} for delta {noise.delta:g}, of {count_of(several, what)}"
 
 
 def server_app() -> ServerApp:
@@ -473,10 +473,10 @@ def main(grid: Grid, context: Context) -> None:
     pull_objects.__kwdefaults__ |= {"initial_backoff": PAUSE_S, "max_time": float(str(given["timeout-s"])) / 4}
     try:
         run = run_of(str(given["configuration"]))
-        folder = unfinished(out, given) or out / str(context.run_id)
-        SitesServer(run, grid, given, folder, _say).train()
+        folder = unfinished_folder(out, given) or out / str(context.run_id)
+        SitesServer(run, grid, given, folder, _print_line).train()
     except FklError as error:
-        _say(f"error: {error}")
+        _print_line(f"error: {error}")
         raise
 
 
@@ -489,7 +489,7 @@ def _end_with(trial: int) -> None:
     os._exit(1)  # an interruption would wait for the SuperLink, which was killed as well
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     print(line, flush=True)
 
 

@@ -21,12 +21,12 @@ from fkl.data.encoder import Encoder
 from fkl.data.problem import Table
 from fkl.engines.rounds import Learned
 from fkl.runs.model import About, Model
-from fkl.screen.messages import refuse
+from fkl.screen.messages import print_refusal
 from fkl.sites.clients import StreamClients, ends_of, kind_of
 from fkl.sites.configuration import Known, in_order, noise_of, own_table, run_of
-from fkl.sites.masks import Mask, residues
+from fkl.sites.masks import Mask, message_residues
 from fkl.sites.messages import ABOUT, MEMORY, Words, known_of
-from fkl.sites.states import Memory, of_bytes, read, to_arrays, to_bytes
+from fkl.sites.states import Memory, of_bytes, read_state, to_arrays, to_bytes
 from fkl.wire.packets import read_packets, write_packets
 
 
@@ -83,7 +83,7 @@ class Site:
         held = self._context.state.get(MEMORY)
         if held is not None:
             return of_bytes(bytes(held["all"]), Memory)
-        return read(self._file("memory"), Memory) or Memory({}, np.full(len(self.own_table.y), np.nan))
+        return read_state(self._file("memory"), Memory) or Memory({}, np.full(len(self.own_table.y), np.nan))
 
     def remember(self) -> None:
         """Store the memory for the next message, in Flower's context and in a file."""
@@ -141,7 +141,7 @@ def turn(site: Site, given: Words) -> Words:
     memory.end(t, exchange, states)
     secure, sends = site.run.conditions.get("secure"), [packet for packet in up if packet is not None]
     if secure is not None and sends:
-        each = np.stack([residues(packet, secure.bits) for packet in sends])
+        each = np.stack([message_residues(packet, secure.bits) for packet in sends])
         memory.mask = Mask(each.sum(axis=0, dtype=np.uint64), int(given["threshold"]))
         letter = answer_of_mask(site, given)
         return {"letter": letter, "seconds": time.perf_counter() - begun}
@@ -197,11 +197,11 @@ def client_app() -> ClientApp:
     """The ClientApp of a project that `fkl flower init` has written."""
     app = ClientApp()
     for kind, answer in ANSWERS.items():
-        getattr(app, kind)()(_answering(answer))
+        getattr(app, kind)()(_answer_with(answer))
     return app
 
 
-def _answering(answer: Callable[[Site, Words], Words]) -> Callable[[Message, Context], Message]:
+def _answer_with(answer: Callable[[Site, Words], Words]) -> Callable[[Message, Context], Message]:
     """The function that Flower calls. Errors are printed only at the site, because a message may quote a cell."""
 
     def reply(message: Message, context: Context) -> Message:
@@ -212,7 +212,7 @@ def _answering(answer: Callable[[Site, Words], Words]) -> Callable[[Message, Con
             words = {"refused": "it cannot answer; see the output of fkl flower site there"}
             if isinstance(number := context.node_config.get("site"), int):
                 words["site"] = number
-            refuse(error)
+            print_refusal(error)
         return Message(RecordDict({ABOUT: ConfigRecord(words)}), reply_to=message)
 
     return reply

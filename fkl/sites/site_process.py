@@ -46,7 +46,7 @@ LOST = (httpx.HTTPError, ObjectPullError, ObjectPushError, RuntimeError, ValueEr
 """Errors for a message that cannot be fetched or answered, because its run or the server has ended."""
 
 
-def join(superlink: str, number: int, rows: Path, certificates: Path | None, key: Path | None) -> None:
+def join_superlink(superlink: str, number: int, rows: Path, certificates: Path | None, key: Path | None) -> None:
     """Answer the messages of a SuperLink until the process is stopped.
 
     Parameters
@@ -70,7 +70,7 @@ def join(superlink: str, number: int, rows: Path, certificates: Path | None, key
     require(rows.is_file(), "rows", rows, "the file of the site's rows")
     tls = certificates is not None
     require(tls or key is None, "key", key, "given with --certificates, because Flower checks keys only over TLS")
-    trusted, keys = None if certificates is None else _read(certificates), None if key is None else _keys(key)
+    trusted, keys = None if certificates is None else _read_file(certificates), None if key is None else _read_keys(key)
     number_of_node = rows.with_name(f"{rows.stem}.site{number}.node")
     if keys is not None and number_of_node.exists():
         with suppress(ValueError):  # a file without a number is replaced
@@ -141,10 +141,10 @@ def _answer_messages(
             time.sleep(PAUSE_S)
 
 
-def _keys(file: Path) -> Keys:
+def _read_keys(file: Path) -> Keys:
     """A site's private and public key."""
     try:
-        key = load_ssh_private_key(_read(file), None)
+        key = load_ssh_private_key(_read_file(file), None)
     except (ValueError, UnsupportedAlgorithm) as error:
         raise FklError(f"{file}: not an OpenSSH private key ({error})") from None
     if not isinstance(key, ec.EllipticCurvePrivateKey):
@@ -152,7 +152,7 @@ def _keys(file: Path) -> Keys:
     return key, key.public_key()
 
 
-def _read(file: Path) -> bytes:
+def _read_file(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:

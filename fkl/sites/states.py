@@ -190,7 +190,7 @@ def of_bytes(content: bytes, kind: type[Kind]) -> Kind:
     return of_arrays(read_arrays(BytesIO(content)), kind)
 
 
-def read(file: Path, kind: type[Kind]) -> Kind | None:
+def read_state(file: Path, kind: type[Kind]) -> Kind | None:
     """The value in a sealed file; None if there is no file.
 
     Raises
@@ -212,12 +212,12 @@ def project_of(settings: Any) -> str:
     return hashlib.sha256("\0".join(words).encode()).hexdigest()
 
 
-def unfinished(out: Path, settings: Any) -> Path | None:
+def unfinished_folder(out: Path, settings: Any) -> Path | None:
     """The newest folder of an unfinished run of this project. The classes of its method must be loaded already."""
     project = project_of(settings)
     for file in sorted(out.glob(f"*/{SEALED}"), key=lambda file: file.stat().st_mtime, reverse=True):
         if project.encode() in file.read_bytes():  # other projects may have classes that are not loaded
-            found = read(file, Progress)
+            found = read_state(file, Progress)
             if found is not None and found.project == project and not found.finished:
                 return file.parent
     return None

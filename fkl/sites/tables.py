@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.errors import plural
+from fkl.basics.errors import count_of
 from fkl.basics.files import write_text
 from fkl.runs.metrics import with_accuracies
 
@@ -171,7 +171,7 @@ class Book:
                     f"error {told['rmse_in_units']:.4g} in the target's units "
                     f"(predicting the mean: {unit * baseline**0.5:.4g}), R2 {told['r2']:.3f}, {names[0]} {error:.4g}"
                 )
-            yield f"{who}: {words}, {plural(one.rows, 'prediction')}"
+            yield f"{who}: {words}, {count_of(one.rows, 'prediction')}"
 
 
 def _as_text(columns: Mapping[str, float]) -> dict[str, str]:

@@ -27,10 +27,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from fkl.basics.errors import FklError, in_one_line, plural, require
-from fkl.basics.files import writing
+from fkl.basics.errors import FklError, count_of, in_one_line, require
+from fkl.basics.files import report_write_errors
 from fkl.data.problem import Table
-from fkl.screen.messages import say
+from fkl.screen.messages import print_lines
 from fkl.sites.clients import ends_of, kind_of
 from fkl.sites.configuration import Known, common_scale, in_order, own_table, require_site, run_of
 
@@ -42,7 +42,7 @@ PATIENCE_S = 60.0
 GOES_ON = "the same command continues the run"
 
 
-def play(project: Path, files: Sequence[Path], folder: Path) -> int:
+def run_trial(project: Path, files: Sequence[Path], folder: Path) -> int:
     """Run a project of `fkl flower init` to its end, and print its server's output.
 
     Parameters
@@ -66,7 +66,7 @@ def play(project: Path, files: Sequence[Path], folder: Path) -> int:
         if line.startswith(("files: ", "error: ")):
             ended = line
         elif _is_ours(line) and not ended:  # after an error, Flower prints where it was raised
-            say(line)
+            print_lines(line)
 
     with _exit_on_sigterm(), Deployment(folder, files) as deployment:
         deployment.run(project, heard)
@@ -77,7 +77,7 @@ def play(project: Path, files: Sequence[Path], folder: Path) -> int:
             log = folder / ("run.log" if deployment.status else "superlink.log")
             raise FklError(f"the server has ended early: see {log}; {GOES_ON}", help=deployment.reasons())
     for line in _what_is_left(folder / "flower" / Path(told).name, files):
-        say(line)
+        print_lines(line)
     return deployment.status
 
 
@@ -107,12 +107,14 @@ def require_sites(project: Path, files: Sequence[Path]) -> None:
     except (ValueError, KeyError, TypeError) as error:
         raise FklError(f"{toml}: not a file that fkl flower init wrote ({in_one_line(error)})") from error
     if len(files) != sites:
-        there = f"{plural(len(files), 'file')} of rows {'is' if len(files) == 1 else 'are'} given"
-        raise FklError(f"{there}, but {project} is for {plural(sites, 'site')}: give one file per site, in their order")
+        there = f"{count_of(len(files), 'file')} of rows {'is' if len(files) == 1 else 'are'} given"
+        raise FklError(
+            f"{there}, but {project} is for {count_of(sites, 'site')}: give one file per site, in their order"
+        )
     run = run_of(configuration)
     tables: list[Table] = []
     for k, file in enumerate(files):
-        with _named(k, file):
+        with _site_in_errors(k, file):
             require(file.is_file(), "rows", file, "the file of the site's rows")
             tables.append(table := own_table(run, str(file)))
             require_site(len(table.y), table.feature_names, tables[0].feature_names, clients)
@@ -120,12 +122,12 @@ def require_sites(project: Path, files: Sequence[Path]) -> None:
     rounds = kind_of(run).rounds(run, max(len(table.y) for table in tables), clients)
     known = Known("", sites, clients, rounds, tables[0].feature_names, scale)
     for k, (file, table) in enumerate(zip(files, tables, strict=True)):
-        with _named(k, file):
+        with _site_in_errors(k, file):
             kind_of(run)(run, known, in_order(table, known.columns), k)
 
 
 @contextmanager
-def _named(k: int, file: Path) -> Iterator[None]:
+def _site_in_errors(k: int, file: Path) -> Iterator[None]:
     """Put the site and its file before any error of this block."""
     try:
         yield
@@ -177,7 +179,7 @@ class Deployment:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._begins: dict[str, int] = {}  # place where this deployment's part of a log begins
         home = self.folder / "home"
-        with writing(home):
+        with report_write_errors(home):
             home.mkdir(parents=True, exist_ok=True)
         write_certificates(self.folder)
         with socket.socket() as free:
@@ -333,7 +335,11 @@ def _ends_with_the_trial() -> Callable[[], object] | None:
 
 def write_certificates(folder: Path) -> None:
     """Write a certificate authority for one day, ca.crt, and this machine's certificate, server.crt and server.key."""
-    authority, server, now = ec.generate_private_key(ec.SECP384R1()), ec.generate_private_key(ec.SECP384R1()), _now()
+    authority, server, now = (
+        ec.generate_private_key(ec.SECP384R1()),
+        ec.generate_private_key(ec.SECP384R1()),
+        _current_time(),
+    )
     own = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fkl's authority of one day")])
     here = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HERE)])
 
@@ -364,5 +370,5 @@ def _write_secret(file: Path, key: ec.EllipticCurvePrivateKey, form: serializati
     file.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
 
 
-def _now() -> datetime:
+def _current_time() -> datetime:
     return datetime.now(UTC)

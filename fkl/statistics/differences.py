@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from scipy.special import stdtr, stdtrit
 
 from fkl.basics.arrays import Array
-from fkl.basics.errors import FklError, plural
+from fkl.basics.errors import FklError, count_of
 from fkl.statistics.intervals import signed_ranks
 
 ROW_BLOCKS = 20
@@ -79,7 +79,7 @@ class Difference:
     factor: float = 1.0
     """V_rows divided by the variance over rows if these were independent."""
     widened: float = 1.0
-    """Factor of the variance over blocks because neighbouring blocks are correlated, see `widening`."""
+    """Factor of the variance over blocks because neighbouring blocks are correlated, see `widening_factor`."""
 
     @property
     def n(self) -> int:
@@ -89,7 +89,7 @@ class Difference:
     @property
     def runs(self) -> str:
         """Number of runs of each method, in words."""
-        return plural(self.seeds, "replicate" if self.unit == "replicate" else "seed")
+        return count_of(self.seeds, "replicate" if self.unit == "replicate" else "seed")
 
     @property
     def failed(self) -> bool:
@@ -139,7 +139,7 @@ def from_seeds(errors_a: ArrayLike, errors_b: ArrayLike, unit: str = "seed") -> 
         For fewer than two seeds, or for an error that is not above 0.
     """
     a, b = (np.asarray(errors, np.float64)[:, None] for errors in (errors_a, errors_b))
-    failed_a, failed_b = (_failed(errors) for errors in (a, b))
+    failed_a, failed_b = (_failed_seeds(errors) for errors in (a, b))
     d = _log_ratios(a, b)[:, 0]
     return _of_units(d, unit, len(d), failed_a, failed_b)
 
@@ -156,8 +156,8 @@ def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Diff
         V       = V_rows + V_seeds
         nu      = V^2 / (V_rows^2/(B-1) + V_seeds^2/(S-1))      (Satterthwaite 1946)
 
-    With correlated blocks, V_rows is multiplied by `widening`, and B - 1 is divided by it. The factor compared with
-    independent rows is computed from the data: V_rows / (n/(n-1) sum_i (sum_s z_is)^2).
+    With correlated blocks, V_rows is multiplied by `widening_factor`, and B - 1 is divided by it. The factor compared
+    with independent rows is computed from the data: V_rows / (n/(n-1) sum_i (sum_s z_is)^2).
 
     Parameters
     ----------
@@ -198,14 +198,14 @@ def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Diff
     n = int(row.max()) + 1
     if n < 2:
         raise FklError("one row was judged: it shows no spread over rows, at least two are needed")
-    z = (_relative(a, e_a) - _relative(b, e_b))[judged] / judged.sum()  # D has mean 0
+    z = (_relative_errors(a, e_a) - _relative_errors(b, e_b))[judged] / judged.sum()  # D has mean 0
     B = min(n, ROW_BLOCKS)
     parts = min(n, PARTS * B)
-    widened = widening(np.bincount(row * parts // n, z), B, "row") if n >= ROW_BLOCKS else 1.0
+    widened = widening_factor(np.bincount(row * parts // n, z), B, "row") if n >= ROW_BLOCKS else 1.0
     V_rows = widened * OF_TRAINING * _of_sums(row * B // n, z)
     V_seeds = _of_sums(np.nonzero(judged)[0], z)
     independent = _of_sums(row, z)
-    nu = satterthwaite(V_rows, 1 + (B - 1) / widened, V_seeds, S)
+    nu = satterthwaite_freedom(V_rows, 1 + (B - 1) / widened, V_seeds, S)
     factor = V_rows / independent if independent else 1.0
     m = float(_log_ratios(e_a, e_b))
     return Difference(m, V_rows + V_seeds, nu, d, "seed", V_rows, B, S, factor=factor, widened=widened)
@@ -235,16 +235,16 @@ def from_clients(errors_a: ArrayLike, errors_b: ArrayLike) -> Difference:
     K = a.shape[1]
     if K < LEAST_CLIENTS:
         raise FklError(
-            f"the claim is other clients, but there are {plural(K, 'natural client')}: {LEAST_CLIENTS} are needed"
+            f"the claim is other clients, but there are {count_of(K, 'natural client')}: {LEAST_CLIENTS} are needed"
         )
-    failed_a, failed_b = (_failed(errors) for errors in (a, b))
+    failed_a, failed_b = (_failed_seeds(errors) for errors in (a, b))
     if (failed_a | failed_b).any():
-        return _of_units(_middle(_log_ratios(a, b)), "client", len(a), failed_a, failed_b)
+        return _of_units(_median_over_seeds(_log_ratios(a, b)), "client", len(a), failed_a, failed_b)
     d = _log_ratios(a.mean(axis=0, keepdims=True), b.mean(axis=0, keepdims=True))[0]
-    S, V_clients = len(a), _variance(d)
-    by_seed = (_relative(a, a.mean(axis=0)) - _relative(b, b.mean(axis=0))).sum(axis=1) / (K * S)
+    S, V_clients = len(a), _mean_variance(d)
+    by_seed = (_relative_errors(a, a.mean(axis=0)) - _relative_errors(b, b.mean(axis=0))).sum(axis=1) / (K * S)
     V_seeds = float(S / (S - 1) * np.square(by_seed).sum()) if S > 1 else 0.0
-    nu = satterthwaite(V_clients, K, V_seeds, max(S, 2))
+    nu = satterthwaite_freedom(V_clients, K, V_seeds, max(S, 2))
     return Difference(float(d.mean()), V_clients + V_seeds, nu, d, "client", V_seeds, seeds=S)
 
 
@@ -252,7 +252,7 @@ def from_time(losses_a: ArrayLike, losses_b: ArrayLike) -> Difference:
     """Difference for claim `time`, the same stream later in its order: blocks of rounds (Ibragimov, Mueller 2010).
 
     V = w var(D) / BLOCKS, nu = (BLOCKS - 1) / w, D a block's mean of q_A/e_A - q_B/e_B as in `from_rows`, w the
-    `widening`.
+    `widening_factor`.
 
     Parameters
     ----------
@@ -267,26 +267,26 @@ def from_time(losses_a: ArrayLike, losses_b: ArrayLike) -> Difference:
     a, b = (np.atleast_2d(np.asarray(losses, np.float64)) for losses in (losses_a, losses_b))
     T = a.shape[1]
     if T < BLOCKS:
-        raise FklError(f"the claim is about time: {plural(T, 'round')} cannot be divided into {BLOCKS} blocks")
+        raise FklError(f"the claim is about time: {count_of(T, 'round')} cannot be divided into {BLOCKS} blocks")
     by_round = a, b
     starts = np.arange(BLOCKS) * T // BLOCKS
     lengths = np.diff(starts, append=T)
     a, b = (np.add.reduceat(losses, starts, axis=1) / lengths for losses in by_round)
-    failed_a, failed_b = (_failed(losses) for losses in (a, b))
+    failed_a, failed_b = (_failed_seeds(losses) for losses in (a, b))
     if (failed_a | failed_b).any():
-        return _of_units(_middle(_log_ratios(a, b)), "block", len(a), failed_a, failed_b)
+        return _of_units(_median_over_seeds(_log_ratios(a, b)), "block", len(a), failed_a, failed_b)
     e_a, e_b = ((losses @ lengths).mean(keepdims=True) / T for losses in (a, b))
     m = float(_log_ratios(e_a[None], e_b[None])[0, 0])
-    D = _relative(a.mean(axis=0), e_a) - _relative(b.mean(axis=0), e_b)
-    apart = _relative(by_round[0].mean(axis=0), e_a) - _relative(by_round[1].mean(axis=0), e_b)
+    D = _relative_errors(a.mean(axis=0), e_a) - _relative_errors(b.mean(axis=0), e_b)
+    apart = _relative_errors(by_round[0].mean(axis=0), e_a) - _relative_errors(by_round[1].mean(axis=0), e_b)
     parts = min(T, PARTS * BLOCKS)
     part = np.arange(T) * parts // T
-    widened = widening(np.bincount(part, apart) / np.bincount(part), BLOCKS, "round")
+    widened = widening_factor(np.bincount(part, apart) / np.bincount(part), BLOCKS, "round")
     nu = (BLOCKS - 1) / widened
-    return Difference(m, widened * _variance(D), nu, D, "block", seeds=len(a), widened=widened)
+    return Difference(m, widened * _mean_variance(D), nu, D, "block", seeds=len(a), widened=widened)
 
 
-def widening(parts: ArrayLike, blocks: int, unit: str) -> float:
+def widening_factor(parts: ArrayLike, blocks: int, unit: str) -> float:
     """Factor by which the variance over blocks is too small because neighbouring blocks are correlated.
 
     1 if neighbouring parts of blocks have a correlation up to `MOST_CORRELATION`. Otherwise the correlation is that of
@@ -353,17 +353,17 @@ def from_data_sets(differences: Sequence[Difference], sources: Sequence[Hashable
     m = np.array([one.m if not one.failed else one.side * np.inf if one.side else 0.0 for one in differences])
     if sources is not None and len(set(sources)) < len(m):
         places = [[place for place, source in enumerate(sources) if source == one] for one in dict.fromkeys(sources)]
-        m = np.array([_mean(m[some]) for some in places])
+        m = np.array([_finite_mean(m[some]) for some in places])
     if len(m) < 2:
         raise FklError("one data set shows no spread: at least two are needed")
     failures = [sum(one.failed_a for one in differences), sum(one.failed_b for one in differences)]
     seeds = sum(one.seeds for one in differences)
     if any(failures):
         return Difference(np.nan, np.nan, np.nan, m, "data set", 0.0, 0, seeds, *failures)
-    return Difference(float(m.mean()), _variance(m), len(m) - 1.0, m, "data set", seeds=seeds)
+    return Difference(float(m.mean()), _mean_variance(m), len(m) - 1.0, m, "data set", seeds=seeds)
 
 
-def satterthwaite(of_rows: float, blocks: float, of_seeds: float, seeds: float) -> float:
+def satterthwaite_freedom(of_rows: float, blocks: float, of_seeds: float, seeds: float) -> float:
     """Degrees of freedom of the sum of two variances, from these numbers of blocks and of seeds."""
     below = of_rows**2 / (blocks - 1) + of_seeds**2 / (seeds - 1)
     return (of_rows + of_seeds) ** 2 / below if below > 0 else seeds - 1.0
@@ -376,7 +376,7 @@ def _of_units(d: Array, unit: str, seeds: int, failed_a: NDArray[np.bool_], fail
     failures: dict[str, Any] = {"failed_a": int(failed_a.sum()), "failed_b": int(failed_b.sum()), "seeds": seeds}
     if (failed_a | failed_b).any():
         return Difference(np.nan, np.nan, np.nan, d, unit, **failures)
-    return Difference(float(d.mean()), _variance(d), len(d) - 1.0, d, unit, **failures)
+    return Difference(float(d.mean()), _mean_variance(d), len(d) - 1.0, d, unit, **failures)
 
 
 def _of_sums(unit: NDArray[np.int64], z: Array) -> float:
@@ -385,17 +385,17 @@ def _of_sums(unit: NDArray[np.int64], z: Array) -> float:
     return float(len(sums) / (len(sums) - 1) * np.square(sums).sum())
 
 
-def _mean(m: Array) -> float:
+def _finite_mean(m: Array) -> float:
     """Mean of m, or 0 (a tie) if it has infinite values of both signs."""
     return 0.0 if np.isinf(m).any() and np.ptp(np.sign(m)) == 2 else float(m.mean())
 
 
-def _failed(errors: Array) -> NDArray[np.bool_]:
+def _failed_seeds(errors: Array) -> NDArray[np.bool_]:
     """Whether each of S seeds has an error that is not finite, from errors (S, n)."""
     return np.logical_not(np.isfinite(errors).all(axis=1))
 
 
-def _variance(d: Array) -> float:
+def _mean_variance(d: Array) -> float:
     """Variance of the mean of d; exactly 0 if all values are equal."""
     return float(d.var(ddof=1) / len(d)) if np.ptp(d) > 0 else 0.0
 
@@ -410,12 +410,12 @@ def _log_ratios(a: Array, b: Array) -> Array:
     return np.log(np.where(tie, 1, a)) - np.log(np.where(tie, 1, b))
 
 
-def _relative(errors: Array, mean: Array) -> Array:
+def _relative_errors(errors: Array, mean: Array) -> Array:
     """Errors divided by their mean; 0 if all are 0."""
     return errors / np.where(mean == 0, 1, mean)
 
 
-def _middle(d: Array) -> Array:
+def _median_over_seeds(d: Array) -> Array:
     """Median over seeds for each unit, because one failed run must not make all units infinite."""
     order = np.sort(d, axis=0)
     lower, upper = order[(len(d) - 1) // 2], order[len(d) // 2]

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import fdtri
 
 from fkl.basics.arrays import Array
-from fkl.statistics.intervals import LEVEL, quantile
+from fkl.statistics.intervals import LEVEL, student_quantile
 
 MARGIN = 0.10
 """Largest difference of numbers that agree, as a share of the printed number."""
@@ -81,12 +81,12 @@ class Equivalence:
     @cached_property
     def u(self) -> float:
         """The largest difference that is not excluded."""
-        return abs(self.D) + self.h + _reach(1 - LEVEL / self.J, self._nu(self.R), self.SE)
+        return abs(self.D) + self.h + _half_width(1 - LEVEL / self.J, self._nu(self.R), self.SE)
 
     @cached_property
     def l(self) -> float:  # noqa: E743  the specification's name
         """The smallest difference that is not excluded, below 0 if 0 is not excluded."""
-        return abs(self.D) - self.h - _reach(1 - LEVEL / 2, self._nu(self.R), self.SE)
+        return abs(self.D) - self.h - _half_width(1 - LEVEL / 2, self._nu(self.R), self.SE)
 
     @property
     def agrees(self) -> bool:
@@ -104,7 +104,7 @@ class Equivalence:
     @property
     def off(self) -> str:
         """The difference with its 95 % interval, in words."""
-        reach = _reach(1 - LEVEL / 2, self._nu(self.R), self.SE)
+        reach = _half_width(1 - LEVEL / 2, self._nu(self.R), self.SE)
         low, high = (self._percent(self.D + side * reach) for side in (-1, 1))
         return f"off by {self._percent(self.D)}{' %' * (self.size > 0)} [{low}, {high}]"
 
@@ -152,7 +152,7 @@ class Equivalence:
     def _reach_with(self, R: float) -> float:
         """Half width of the interval of `agrees` with this many replicates."""
         SE = float(np.sqrt(self.s**2 / R + self.theirs))
-        return _reach(1 - LEVEL / self.J, self._nu(R), SE)
+        return _half_width(1 - LEVEL / self.J, self._nu(R), SE)
 
     def _nu(self, R: float) -> float:
         """Degrees of freedom: Welch's if both sides have a standard deviation."""
@@ -166,7 +166,7 @@ class Equivalence:
         return f"{100 * value / self.size:+.1f}" if self.size else f"{value:+.4g}"
 
 
-def curve(points: list[Equivalence], values: Array) -> str:
+def outcome_of_curve(points: list[Equivalence], values: Array) -> str:
     """Outcome for a whole curve.
 
     A curve agrees if every point does, each at `LEVEL`, because all must agree (Berger 1982). It differs if its largest
@@ -205,6 +205,6 @@ def largest_deviation(values: Array) -> float:
     return float(np.quantile(abs(z).max(axis=1), 1 - LEVEL))
 
 
-def _reach(level: float, nu: float, SE: float) -> float:
+def _half_width(level: float, nu: float, SE: float) -> float:
     """Half width of an interval; 0 if nothing varies."""
-    return quantile(level, nu) * SE if SE else 0.0
+    return student_quantile(level, nu) * SE if SE else 0.0

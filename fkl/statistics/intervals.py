@@ -13,7 +13,7 @@ MOST_EXACT = 50
 """Largest number of differences for which p is exact, from all combinations of signs."""
 
 
-def quantile(level: float, nu: float) -> float:
+def student_quantile(level: float, nu: float) -> float:
     """Quantile of Student's t; of the normal distribution for infinite degrees of freedom."""
     return float(ndtri(level) if np.isinf(nu) else stdtrit(nu, level))
 
@@ -38,7 +38,7 @@ def half_width(values: Array) -> float:
     n = len(values)
     if n < 2 or not np.isfinite(values).all():
         return np.nan
-    return float(quantile((1 + CONFIDENCE) / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n))
+    return float(student_quantile((1 + CONFIDENCE) / 2, n - 1) * np.std(values, ddof=1) / np.sqrt(n))
 
 
 def student_interval(values: Array) -> tuple[float, float]:
@@ -47,7 +47,7 @@ def student_interval(values: Array) -> tuple[float, float]:
     return float(np.mean(values) - half), float(np.mean(values) + half)
 
 
-def wilson(k: int, S: int, level: float = 0.95) -> tuple[float, float]:
+def wilson_interval(k: int, S: int, level: float = 0.95) -> tuple[float, float]:
     """Wilson's interval (1927) for a rate that was k of S.
 
     Its centre is (k + z^2/2)/(S + z^2), and its half width z sqrt(k(S-k)/S + z^2/4)/(S + z^2).
@@ -99,7 +99,7 @@ def signed_ranks(difference: Array) -> tuple[float, float]:
     return favour, min(1.0, 2 * float(sums[: least + 1].sum()))
 
 
-def holm(p: Array) -> Array:
+def holm_correction(p: Array) -> Array:
     """P values after Holm's correction for the number of tests.
 
     Parameters

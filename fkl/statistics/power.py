@@ -4,8 +4,8 @@ import numpy as np
 from scipy.special import nctdtr, stdtrit
 from scipy.stats import chi2
 
-from fkl.statistics.differences import Difference, satterthwaite
-from fkl.statistics.intervals import LEVEL, quantile
+from fkl.statistics.differences import Difference, satterthwaite_freedom
+from fkl.statistics.intervals import LEVEL, student_quantile
 
 POWER = 0.8
 PILOT = 5
@@ -89,10 +89,10 @@ def least_effect(
         of_rows = difference.V_rows
         of_seeds = (V - of_rows) * n / units
         V = of_rows + of_seeds
-        nu = satterthwaite(
+        nu = satterthwaite_freedom(
             of_rows, 1 + (difference.blocks - 1) / difference.widened if difference.blocks else np.inf, of_seeds, units
         )
-    return float((quantile(1 - level / 2, nu) + quantile(power, nu)) * np.sqrt(V))
+    return float((student_quantile(1 - level / 2, nu) + student_quantile(power, nu)) * np.sqrt(V))
 
 
 def more_seeds_will_not_tell(difference: Difference, effect: float) -> bool:

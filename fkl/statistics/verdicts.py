@@ -11,9 +11,9 @@ from functools import cached_property
 import numpy as np
 import pandas as pd
 
-from fkl.basics.errors import plural
+from fkl.basics.errors import count_of
 from fkl.statistics.differences import MOST_SEEDS, Difference, from_data_sets
-from fkl.statistics.intervals import LEVEL, holm, wilson
+from fkl.statistics.intervals import LEVEL, holm_correction, wilson_interval
 from fkl.statistics.power import LOOKS, least_effect, more_seeds_will_not_tell
 
 Pair = tuple[str, str]
@@ -93,7 +93,7 @@ class Verdict:
         better, worse = str(self.better), str(self.worse)
         if worse in self.at_end:
             return f"no verdict against {worse}, whose {self.at_end[worse]} lies at the end of its range"
-        failed = _failures(self)
+        failed = _count_failures(self)
         if failed[better] > failed[worse]:
             return f"{better} has the better ranks, but fails more often"
         return ""
@@ -138,9 +138,9 @@ class Verdict:
         """
         said = self._words_of_ranks if self.difference.failed else self._words_of_mean
         if not np.isnan(self.wilcoxon):
-            said += f", Wilcoxon's p {_p(self.wilcoxon)}"
+            said += f", Wilcoxon's p {_p_text(self.wilcoxon)}"
         if self.decided_by_one_data_set:
-            said += f"; one data set decides this: the signed ranks alone give p {_p(self.difference.ranks[1])}"
+            said += f"; one data set decides this: the signed ranks alone give p {_p_text(self.difference.ranks[1])}"
         if (widened := self.difference.widened) > 1:
             said += f"; variance times {widened:.2g}, because neighbouring {self._neighbours} are correlated"
         return said + "; with the settings found" * self.once
@@ -153,40 +153,40 @@ class Verdict:
     def _words_of_mean(self) -> str:
         both, of = f"{self.a} and {self.b}", self.difference
         if np.isnan(self.p):
-            same = f"the same difference, {percent(of.m)} %," if of.m else "tied, with the same errors"
+            same = f"the same difference, {percent_of_ratio(of.m)} %," if of.m else "tied, with the same errors"
             doubt = "cannot tell, " if of.m else ""
             return f"{both}: {doubt}{same} in every {of.unit}: what differs between them changed nothing"
         if self.outcome == EQUAL:
-            interval = f"{_percents(of, 1 - 2 * self.level)} at {100 * (1 - 2 * self.level):g} %"
+            interval = f"{_difference_text(of, 1 - 2 * self.level)} at {100 * (1 - 2 * self.level):g} %"
             return f"{both} are practically equal, within {100 * self.margin:g} %: {interval}"
         if self.outcome != CANNOT_TELL:
             beyond = ", beyond the margin" * (self.outcome == BEYOND)
-            return f"{self.better} is better than {self.worse} by {self.interval}{beyond}, p {_p(self.p)}"
-        interval = _percents(of, 1 - self.level)
+            return f"{self.better} is better than {self.worse} by {self.interval}{beyond}, p {_p_text(self.p)}"
+        interval = _difference_text(of, 1 - self.level)
         if self.why_not:
-            return f"{both}: {self.why_not}; {interval}, p {_p(self.p)}"
-        corrected = f", p {_p(self.p)} corrected for {self.pairs} pairs" if of.p < self.level else ""
+            return f"{both}: {self.why_not}; {interval}, p {_p_text(self.p)}"
+        corrected = f", p {_p_text(self.p)} corrected for {self.pairs} pairs" if of.p < self.level else ""
         return f"{both}: cannot tell, {interval}{corrected}"
 
     @property
     def interval(self) -> str:
         """Percentage by which the worse method's error is larger than the better one's, with its interval."""
-        return _percents(self.difference, 1 - self.level, -1 if self.difference.side < 0 else 1)
+        return _difference_text(self.difference, 1 - self.level, -1 if self.difference.side < 0 else 1)
 
     @property
     def _words_of_ranks(self) -> str:
         of = self.difference
         rates = []
-        for method, k in _failures(self).items():
-            low, high = wilson(k, of.seeds)
+        for method, k in _count_failures(self).items():
+            low, high = wilson_interval(k, of.seeds)
             if k:
                 rates.append(f"{method} failed in {k} of {of.runs} [{100 * low:.0f} %, {100 * high:.0f} %]")
         if self.outcome == BETTER:
-            said = f"{self.better} is better than {self.worse} by ranks, p {_p(self.p)}"
+            said = f"{self.better} is better than {self.worse} by ranks, p {_p_text(self.p)}"
         elif self.why_not:
-            said = f"{self.why_not}, p {_p(self.p)}"
+            said = f"{self.why_not}, p {_p_text(self.p)}"
         else:
-            said = f"{self.a} and {self.b}: cannot tell by ranks, p {_p(self.p)}"
+            said = f"{self.a} and {self.b}: cannot tell by ranks, p {_p_text(self.p)}"
         return f"{' and '.join(rates)}, so there is no interval; {said}"
 
 
@@ -215,7 +215,7 @@ def of_data_set(
     """
     p = np.array([one.p for one in differences.values()], np.float64)
     tested = max(1, int(np.sum(~np.isnan(p))))
-    corrected = holm(p) if look is None else np.minimum(1.0, p * tested)
+    corrected = holm_correction(p) if look is None else np.minimum(1.0, p * tested)
     level = LEVEL if look is None else LOOKS[look]
     return [
         Verdict(a, b, one, float(q), tested, margin, level, at_end or {}, once=once)
@@ -259,7 +259,7 @@ def over_data_sets(
     tested = max(1, int(np.sum(~np.isnan(p))))
     return [
         Verdict(a, b, one, float(q), tested, margin, LEVEL, at_end or {}, np.nan if one.failed else float(w), once)
-        for ((a, b), one), q, w in zip(found.items(), holm(p), holm(beside), strict=True)
+        for ((a, b), one), q, w in zip(found.items(), holm_correction(p), holm_correction(beside), strict=True)
     ]
 
 
@@ -275,7 +275,7 @@ def about_best(verdicts: Sequence[Verdict], methods: Collection[str] = ()) -> st
         then has the smaller error in most pairs.
     """
     methods = methods or dict.fromkeys(name for one in verdicts for name in (one.a, one.b))
-    failed = {name: k for of in verdicts for name, k in _failures(of).items()}
+    failed = {name: k for of in verdicts for name, k in _count_failures(of).items()}
     inner = [one for one in verdicts if one.a in methods and one.b in methods]
     if not inner:
         return "; ".join(one.brief for one in verdicts)
@@ -290,12 +290,12 @@ def about_best(verdicts: Sequence[Verdict], methods: Collection[str] = ()) -> st
         [name for name, one in undecided.items() if not failed[name] and (one.outcome == EQUAL) == alike]
         for alike in (True, False)
     )
-    of = plural(len(compared), "method") if worse or len(compared) < len(methods) else ""
+    of = count_of(len(compared), "method") if worse or len(compared) < len(methods) else ""
     first = (f"leads among {of}" if of else "leads") if unclear else f"is the best of {of}" if of else "is best"
     said = [
         f"{best} {first}"
-        + (f", practically equal to {_listed(equal)}" if equal else "")
-        + (f", but cannot be distinguished from {_listed(unclear)}" if unclear else "")
+        + (f", practically equal to {_list_names(equal)}" if equal else "")
+        + (f", but cannot be distinguished from {_list_names(unclear)}" if unclear else "")
         + (f"{'; ' if unclear else ', but '}worse than {_by_how_much(worse)}" if worse else "")
     ]
     said += [f"better than {_by_how_much(better)}"] if better else []
@@ -312,26 +312,31 @@ def about_power(verdicts: Sequence[Verdict]) -> str:
     if not undecided:
         return ""
     of = undecided[0]
-    times, said = of.n, [f"Errors that differ by {_least(undecided)} would be told apart here in four studies of five"]
+    times, said = (
+        of.n,
+        [f"Errors that differ by {_smallest_detectable(undecided)} would be told apart here in four studies of five"],
+    )
     if of.unit == "block":
-        said.append(f"with twice as many rounds, by {_least(undecided, 2 * times)}")
+        said.append(f"with twice as many rounds, by {_smallest_detectable(undecided, 2 * times)}")
     elif not of.blocks or times < MOST_SEEDS:
         times = min(2 * times, MOST_SEEDS) if of.blocks else 2 * times
-        units = plural(times, of.unit) + " as large" * (of.unit == "portion")
-        said.append(f"with {units}, by {_least(undecided, times)}")
+        units = count_of(times, of.unit) + " as large" * (of.unit == "portion")
+        said.append(f"with {units}, by {_smallest_detectable(undecided, times)}")
     margins = [
         max(one.margin, float(np.expm1(abs(one.difference.m)))) for one in verdicts if one.difference in undecided
     ]
     if of.blocks and any(more_seeds_will_not_tell(one, least) for one, least in zip(undecided, margins, strict=True)):
-        said.append(f"no number of seeds shows less than {_least(undecided, np.inf)}, more rows or data sets may")
+        said.append(
+            f"no number of seeds shows less than {_smallest_detectable(undecided, np.inf)}, more rows or data sets may"
+        )
     return f"{'; '.join(said)}."
 
 
-def _least(undecided: Sequence[Difference], units: float | None = None) -> str:
+def _smallest_detectable(undecided: Sequence[Difference], units: float | None = None) -> str:
     """The smallest differences that this number of units shows, over pairs, in percent."""
     ends = [min, max]
     effects = [least_effect(of, units) for of in undecided]
-    return " to ".join(dict.fromkeys(percent(end(effects)) for end in ends)) + " %"
+    return " to ".join(dict.fromkeys(percent_of_ratio(end(effects)) for end in ends)) + " %"
 
 
 def as_table(verdicts: Mapping[str, Sequence[Verdict]]) -> pd.DataFrame:
@@ -349,7 +354,7 @@ def as_table(verdicts: Mapping[str, Sequence[Verdict]]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _failures(of: Verdict) -> dict[str, int]:
+def _count_failures(of: Verdict) -> dict[str, int]:
     return {of.a: of.difference.failed_a, of.b: of.difference.failed_b}
 
 
@@ -357,23 +362,23 @@ def _by_how_much(others: Mapping[str, Verdict]) -> str:
     """Other methods, each with its difference; if there are many, their number and the range of differences."""
     finite = sorted(abs(one.difference.m) for one in others.values() if not one.difference.failed)
     if len(others) > MOST_NAMED and finite:
-        return f"{len(others)} others by {percent(finite[0])} to {percent(finite[-1])} %"
+        return f"{len(others)} others by {percent_of_ratio(finite[0])} to {percent_of_ratio(finite[-1])} %"
     ordered = sorted(others.items(), key=lambda item: np.nan_to_num(abs(item[1].difference.m), nan=np.inf))
-    return _listed([f"{name} by {'ranks' if one.difference.failed else one.interval}" for name, one in ordered])
+    return _list_names([f"{name} by {'ranks' if one.difference.failed else one.interval}" for name, one in ordered])
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _percents(of: Difference, level: float, side: int = 1) -> str:
+def _difference_text(of: Difference, level: float, side: int = 1) -> str:
     """The difference and its interval, e.g. ``4.1 % [1.9, 6.4]``; with the opposite sign for side -1."""
     low, high = sorted(side * end for end in of.interval(level))
-    return f"{percent(side * of.m)} % [{percent(low)}, {percent(high)}]"
+    return f"{percent_of_ratio(side * of.m)} % [{percent_of_ratio(low)}, {percent_of_ratio(high)}]"
 
 
-def percent(log_ratio: float) -> str:
+def percent_of_ratio(log_ratio: float) -> str:
     """100 (exp m - 1) as text, with one decimal if it is below 100.
 
     Examples
@@ -387,5 +392,5 @@ def percent(log_ratio: float) -> str:
     return "0.0" if shown == "-0.0" else shown.replace("-", "−")
 
 
-def _p(p: float) -> str:
+def _p_text(p: float) -> str:
     return "< 0.0001" if p < 1e-4 else f"{p:.2g}"

@@ -7,10 +7,10 @@ from itertools import product
 
 import numpy as np
 
-from fkl.basics.errors import plural
+from fkl.basics.errors import count_of
 from fkl.engines.apart import why_not
 from fkl.screen.units import bytes_of
-from fkl.statistics.intervals import wilson
+from fkl.statistics.intervals import wilson_interval
 from fkl.statistics.power import LOOKS
 from fkl.statistics.verdicts import (
     ADJUSTED,
@@ -23,8 +23,8 @@ from fkl.statistics.verdicts import (
 )
 from fkl.study.jobs import judged_jobs
 from fkl.study.plan import Plan, class_of
-from fkl.study.registered import deviations
-from fkl.study.results import Judged, judged
+from fkl.study.registered import plan_deviations
+from fkl.study.results import Judged, judged_results
 
 MOST_PAIRS = 20
 """Maximum number of pairs in a terminal."""
@@ -60,7 +60,7 @@ class Answer:
     @classmethod
     def of(cls, plan: Plan) -> "Answer":
         """Compare the runs that have ended."""
-        found = judged(plan)
+        found = judged_results(plan)
         verdicts = {one.dataset.name: one.verdicts for one in found if one.verdicts}
         differences = {name: {(one.a, one.b): one.difference for one in some} for name, some in verdicts.items()}
         ends = {method: key for one in found for method, key in one.ends.items()}
@@ -81,7 +81,9 @@ class Answer:
 
         For a study with planned pairs, the verdicts of these pairs instead.
         """
-        over = [f"Over {plural(self.over[0].difference.n, 'data set')}, {self._said(self.over)}."] if self.over else []
+        over = (
+            [f"Over {count_of(self.over[0].difference.n, 'data set')}, {self._said(self.over)}."] if self.over else []
+        )
         over = over or self._counted
         each = [line for one in self.judged if (said := self._said_on(one)) for line in self._on(one, said)]
         return [*over, *each, *self.untuned, *self.unlike, *self.limits] or ["No two methods have been judged yet."]
@@ -150,7 +152,7 @@ class Answer:
         few = "no test over them was possible" if sources >= LEAST_DATA_SETS else f"a test needs {LEAST_DATA_SETS}"
         said = ", ".join(f"{name} on {number}" for name, number in sorted(leading.items(), key=lambda item: -item[1]))
         again = f" ({len(ended)} settings)" * (len(ended) > sources)
-        return [f"Over {plural(sources, 'data set')}{again}, smallest errors of the methods: {said}; {few}."]
+        return [f"Over {count_of(sources, 'data set')}{again}, smallest errors of the methods: {said}; {few}."]
 
     @property
     def _names(self) -> list[str]:
@@ -188,7 +190,7 @@ class Answer:
                 0
             ]
         decided = sum(one.outcome != CANNOT_TELL for one in verdicts)
-        return f"{decided} of {plural(len(verdicts), 'pair')} decided" if verdicts else ""
+        return f"{decided} of {count_of(len(verdicts), 'pair')} decided" if verdicts else ""
 
     def _said_on(self, judged: Judged) -> str:
         """The best method on a data set, or the only one that ended in all seeds; empty if nothing is judged yet."""
@@ -197,7 +199,7 @@ class Answer:
         if len(ended) > 1 or len(there) < len(judged.notes):
             return self._said(self.verdicts.get(judged.dataset.name, []))
         lost = [f"{name} in {sum(judged.failures(name).values())}" for name in there if name not in ended]
-        others = f"failed: {', '.join(lost)} of {plural(judged.seeds, 'seed')}"
+        others = f"failed: {', '.join(lost)} of {count_of(judged.seeds, 'seed')}"
         return f"only {ended[0]} ended in all seeds; {others}" if ended else f"no method ended in all seeds; {others}"
 
     def _said(self, verdicts: Sequence[Verdict]) -> str:
@@ -221,7 +223,7 @@ class Answer:
             said.append("The study has not ended: this is the result of the finished runs.")
         if self.plan.once:
             said.append("One search for all seeds: verdicts are about the values that it found, not about methods.")
-        said += [f"Deviation from the registered plan: {one}." for one in deviations(self.plan)]
+        said += [f"Deviation from the registered plan: {one}." for one in plan_deviations(self.plan)]
         for method, learners in product(self.plan.methods, self.plan.beside):
             if learners != "mean" and (why := why_not(learners, class_of(method, self.plan.folders))):
                 said.append(f"{method.name} ({learners}) is left out: {why}.")
@@ -240,7 +242,7 @@ class Answer:
         for one in self.judged:
             for method in one.notes:
                 for reason, number in one.failures(method).items():
-                    low, high = wilson(number, one.seeds)
+                    low, high = wilson_interval(number, one.seeds)
                     rate = f"{number} of {one.seeds} seeds [{100 * low:.0f} %, {100 * high:.0f} %]"
                     said.append(f"{method} failed on {one.dataset.name} in {rate}: {reason}.")
         return said
@@ -283,13 +285,13 @@ def factors_of(answer: Answer) -> str:
     return f"{', '.join(said)} times as large as if rows were independent" if said else ""
 
 
-def lines(answer: Answer) -> list[str]:
+def answer_lines(answer: Answer) -> list[str]:
     """The question and its answer, for a terminal."""
     question = answer.plan.question
     return [question, *(f"  {one}" for one in answer.sentences)] if question else answer.sentences
 
 
-def pairs(answer: Answer) -> list[str]:
+def pair_lines(answer: Answer) -> list[str]:
     """The verdicts of all pairs and the notes, for a terminal; if there are many pairs, the name of their file."""
     number = sum(map(len, answer.verdicts.values()))
     said = [f"Every two methods. Claim: {CLAIMS[answer.plan.claim]}. {answer.adjusted}."]

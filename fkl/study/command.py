@@ -6,11 +6,11 @@ from pathlib import Path
 
 from fkl.basics.errors import FklError, requires_extra
 from fkl.basics.files import whole_file, write_text
-from fkl.screen.messages import say
+from fkl.screen.messages import print_lines
 from fkl.statistics.verdicts import as_table
-from fkl.study.answer import Answer, lines, pairs
+from fkl.study.answer import Answer, answer_lines, pair_lines
 from fkl.study.plan import Plan
-from fkl.study.registered import stamp
+from fkl.study.registered import registration_stamp
 
 FIGURES = {
     "error-against-bytes": "Error of each method against the bytes that its clients send, with one panel per data set",
@@ -19,7 +19,7 @@ FIGURES = {
 """Figures of a study, and their descriptions."""
 
 
-def command(
+def study_command(
     file: Path,
     words: Sequence[str] = (),
     *,
@@ -41,78 +41,78 @@ def command(
         import jinja2  # noqa: F401
         import optuna  # noqa: F401
     from fkl.study import progress, registered
-    from fkl.study.play import play
+    from fkl.study.play import run_study
 
     plan = Plan.read(file)
     if status:
-        say(*progress.status(Answer.of(plan)))
+        print_lines(*progress.status_lines(Answer.of(plan)))
         return
-    progress.check(plan)
+    progress.check_study(plan)
     if dry_run:
-        say(*progress.dry_run(plan))
+        print_lines(*progress.dry_run(plan))
         return
     if pilot:
         trial = plan.as_pilot()
-        play(trial, words)
-        say("", *progress.seeds_wanted(Answer.of(trial)))
+        run_study(trial, words)
+        print_lines("", *progress.seeds_wanted(Answer.of(trial)))
         return
     if register:
-        say(*registered.register(plan))
+        print_lines(*registered.register_study(plan))
         return
     registered.require_unchanged(plan)
-    play(plan, words)
+    run_study(plan, words)
     answer = Answer.of(plan)
-    files = write(answer)
-    say("")
-    show(answer)
-    say(
+    files = write_answer(answer)
+    print_lines("")
+    print_answer(answer)
+    print_lines(
         "",
         f"  page   {plan.file.with_suffix('.html')}",
         f"  files  {plan.folder} ({len(files)}): tables, LaTeX, BibTeX",
     )
-    say(f"  next   cd {plan.folder} && pdflatex paper && bibtex paper && pdflatex paper && pdflatex paper")
+    print_lines(f"  next   cd {plan.folder} && pdflatex paper && bibtex paper && pdflatex paper && pdflatex paper")
 
 
-def show(answer: Answer) -> None:
+def print_answer(answer: Answer) -> None:
     """Print the answer, the table of errors, and the pairs."""
-    from fkl.study.tables import errors, results
+    from fkl.study.tables import errors_frame, results_sheet
 
-    say(*lines(answer))
-    frame = errors(answer.judged)
+    print_lines(*answer_lines(answer))
+    frame = errors_frame(answer.judged)
     if len(frame):
-        table = results(frame)
-        say("")
+        table = results_sheet(frame)
+        print_lines("")
         table.show()
-        say(table.about)
-    say("", *pairs(answer))
+        print_lines(table.about)
+    print_lines("", *pair_lines(answer))
 
 
-def write(answer: Answer) -> list[Path]:
+def write_answer(answer: Answer) -> list[Path]:
     """Write the page, tables, figures and LaTeX, and return the paths of the files."""
     from fkl.report.figures import STYLES
-    from fkl.report.html import TEMPLATES, picture
+    from fkl.report.html import TEMPLATES, picture_of_png
     from fkl.runs.metrics import WORDS
     from fkl.study import paper, tables
-    from fkl.study.figure import draw, draw_differences
-    from fkl.study.jobs import slug
+    from fkl.study.figure import draw_differences, draw_error_over_bytes
+    from fkl.study.jobs import file_slug
 
     plan, folder = answer.plan, answer.plan.folder
-    frame = tables.errors(answer.judged)
+    frame = tables.errors_frame(answer.judged)
     named = tables.all_tables(answer, frame)
     apart = as_table(answer.verdicts)
     contents: dict[str, str] = {}
     for name, sheet in named.items():
-        contents |= tables.written(sheet, name)
+        contents |= tables.table_files(sheet, name)
     contents["results.csv"] = frame.to_csv(index=False)  # numbers without units
     contents["differences.csv"] = apart.to_csv(index=False)
-    contents["trials.csv"] = tables.trials(plan).to_csv(index=False)
+    contents["trials.csv"] = tables.trials_frame(plan).to_csv(index=False)
     contents["methods.tex"] = paper.methods_paragraph(answer) + "\n"
-    contents["references.bib"] = paper.bibliography(plan)
+    contents["references.bib"] = paper.study_bibliography(plan)
     metrics = {WORDS.get(one.metric, one.metric) for one in answer.judged}
     label = metrics.pop() if len(metrics) == 1 else "error"
-    costs = {style: draw(frame, label, style) for style in STYLES}
+    costs = {style: draw_error_over_bytes(frame, label, style) for style in STYLES}
     pairs = {style: draw_differences(apart, [*frame["method"]], plan.margin, style) for style in STYLES}
-    contents["paper.tex"] = paper.document(answer, named, {"figure": costs["paper"][".txt"].decode().strip()})
+    contents["paper.tex"] = paper.latex_document(answer, named, {"figure": costs["paper"][".txt"].decode().strip()})
     files = [folder / name for name in contents]
     for path, text in zip(files, contents.values(), strict=True):
         write_text(path, text)
@@ -126,15 +126,15 @@ def write(answer: Answer) -> list[Path]:
                 with whole_file(files[-1]) as stream:
                     stream.write(content)
         if made[".png"] is not None:
-            pictures[name] = picture(folder / f"{name}.png", FIGURES[name])
+            pictures[name] = picture_of_png(folder / f"{name}.png", FIGURES[name])
     html = plan.file.with_suffix(".html")
     words = {
         "answer": answer,
         "plan": plan,
-        "slug": slug,
+        "slug": file_slug,
         "sheets": named,
         "marks": tables.ABOUT_MARKS,
-        "stamp": stamp(plan),
+        "stamp": registration_stamp(plan),
         "pictures": pictures,
         "source": lambda one: one.source(html.parent),
     }

@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from fkl.report.colours import Look, baseline_colour, looks_of
-from fkl.report.figures import Bytes, Plain, baseline, canvas, rendered, share_costs, styled
+from fkl.report.figures import Bytes, Plain, draw_baseline, panel_row, render_figure, share_costs, style_figures
 from fkl.screen.units import bytes_of
 
 ACROSS = 3
@@ -61,8 +61,8 @@ def draw_differences(frame: pd.DataFrame, methods: list[str], margin: float, sty
         return {}
     names, looks = [*dict.fromkeys(one["data set"] for one in rows)], looks_of(methods)
     pairs = [*dict.fromkeys((one["a"], one["b"]) for one in rows)]
-    with styled(style):
-        figure, panels = canvas(len(pairs), ACROSS)
+    with style_figures(style):
+        figure, panels = panel_row(len(pairs), ACROSS)
         lines = 2 + (style == "column") + len(names)  # panels in a column are lower
         figure.set_figheight(figure.get_figheight() * min(1, max(LEAST, lines / TALL)))
         for axes, (a, b) in zip(panels, pairs, strict=True):
@@ -80,18 +80,18 @@ def draw_differences(frame: pd.DataFrame, methods: list[str], margin: float, sty
             axes.set_yticks(range(len(names)), [textwrap.fill(name, LONGEST_NAME) if first else "" for name in names])
             axes.set_ylim(len(names) - 0.5, -0.5)
             axes.set_xscale("log")
-            axes.set_xticks(_few(*axes.get_xlim()))
+            axes.set_xticks(_few_ratios(*axes.get_xlim()))
             axes.xaxis.set_major_formatter(MoreError())
             axes.set_title(f"{a} against {b}")
             axes.set_xlabel(f"error of {a}")
-        return rendered(
+        return render_figure(
             figure,
             f"difference of errors with its {100 * (1 - rows[0]['level']):g} % interval, not adjusted for the"
             f" number of pairs; left of 0: the first method is better; band: differences below {100 * margin:g} %",
         )
 
 
-def _few(low: float, high: float) -> list[float]:
+def _few_ratios(low: float, high: float) -> list[float]:
     """A few ratios in this range, far from each other and from 1, with one digit in percent if possible."""
     apart = math.log(high / low) / 4
     ticks = [1.0] if low < 1 < high else []
@@ -103,7 +103,7 @@ def _few(low: float, high: float) -> list[float]:
     return sorted(ticks)
 
 
-def draw(frame: pd.DataFrame, label: str = "error", style: str = "screen") -> dict[str, bytes]:
+def draw_error_over_bytes(frame: pd.DataFrame, label: str = "error", style: str = "screen") -> dict[str, bytes]:
     """Draw the error against the bytes sent by all clients, with 95 % intervals over seeds; one panel per data set.
 
     A method without messages is at 0, on an axis that is broken there. More than `MOST_POINTS` methods each have a row,
@@ -129,8 +129,8 @@ def draw(frame: pd.DataFrame, label: str = "error", style: str = "screen") -> di
     by_bytes = [*ended.groupby("method")["uplink_bytes"].mean().sort_values(kind="stable").index]
     if (in_rows := len(by_bytes) > MOST_POINTS) and style == "column":
         return {}
-    with styled(style):
-        figure, panels = canvas(len(names), ACROSS)
+    with style_figures(style):
+        figure, panels = panel_row(len(names), ACROSS)
         if in_rows:
             height = 2 * matplotlib.rcParams["font.size"] / 72 * len(by_bytes) / 1.4
             figure.set_figheight(-(-len(names) // ACROSS) * (0.7 + height))
@@ -140,40 +140,42 @@ def draw(frame: pd.DataFrame, label: str = "error", style: str = "screen") -> di
             known = same.loc[same["mean_error"] > 0, "mean_error"].head(1)
             axes.set_title(name)
             if in_rows:
-                _rows(axes, rows, looks, by_bytes, {*same["method"]})
+                _draw_rows(axes, rows, looks, by_bytes, {*same["method"]})
                 axes.set_xlabel(label)
                 for value in known:
                     axes.axvline(value, color=baseline_colour(0), linestyle="--", linewidth=1, label="mean target")
             else:
-                _points(axes, rows, looks)
+                _draw_points(axes, rows, looks)
                 if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
                     axes.set_ylabel(label)
                 for value in known:
-                    baseline(axes, value, "mean target", 0)
+                    draw_baseline(axes, value, "mean target", 0)
         if not in_rows:
             share_costs(panels, ended["uplink_bytes"])
         seeds = " or ".join(map(str, sorted(frame["of"].unique())))
         told = f"mean, and its 95 % interval, of {seeds} seeds, each with its own search"
-        return rendered(figure, told + "; right: sent by all clients" * in_rows)
+        return render_figure(figure, told + "; right: sent by all clients" * in_rows)
 
 
-def _points(axes: Axes, rows: list[dict[str, Any]], looks: dict[str, Look]) -> None:
+def _draw_points(axes: Axes, rows: list[dict[str, Any]], looks: dict[str, Look]) -> None:
     """Draw errors over bytes, with a legend."""
     for one in rows:
-        axes.errorbar(one["uplink_bytes"], one["error"], one["half"], label=one["method"], **_marked(looks, one))
+        axes.errorbar(one["uplink_bytes"], one["error"], one["half"], label=one["method"], **_marker_style(looks, one))
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("sent by all clients")
     axes.xaxis.set_major_formatter(Bytes())
 
 
-def _rows(axes: Axes, rows: list[dict[str, Any]], looks: dict[str, Look], order: list[str], judged: set[str]) -> None:
+def _draw_rows(
+    axes: Axes, rows: list[dict[str, Any]], looks: dict[str, Look], order: list[str], judged: set[str]
+) -> None:
     """Draw a row per method, from few to many bytes: its name to the left of the first panel, its bytes to the right.
 
     A judged method without a point failed; the row of a method that was not judged is empty.
     """
     for one in rows:
-        axes.errorbar(one["error"], order.index(one["method"]), xerr=one["half"], **_marked(looks, one))
+        axes.errorbar(one["error"], order.index(one["method"]), xerr=one["half"], **_marker_style(looks, one))
     sent = {one["method"]: bytes_of(one["uplink_bytes"]) for one in rows}
     first = axes.get_subplotspec().is_first_col()  # type: ignore[union-attr]
     axes.set_yticks(range(len(order)), order if first else [""] * len(order))
@@ -183,6 +185,6 @@ def _rows(axes: Axes, rows: list[dict[str, Any]], looks: dict[str, Look], order:
     right.set_yticks(range(len(order)), [sent.get(name, "failed" if name in judged else "") for name in order])
 
 
-def _marked(looks: dict[str, Look], row: dict[str, Any]) -> dict[str, Any]:
+def _marker_style(looks: dict[str, Look], row: dict[str, Any]) -> dict[str, Any]:
     look = looks[row["method"]]
     return {"color": look.colour, "fillstyle": look.fill, "fmt": look.marker, "capsize": 2}

@@ -26,10 +26,10 @@ from fkl.data.dealt_rows import in_part, one_in
 from fkl.engines.base import worse_than_zero
 from fkl.runs.folder import read_summary
 from fkl.runs.metrics import main_metric
-from fkl.runs.play import execute
-from fkl.runs.prepare import prepare
+from fkl.runs.play import execute_run
+from fkl.runs.prepare import prepare_run
 from fkl.study.plan import Part, Plan
-from fkl.study.search import as_words, best_of, limited_to, quiet, require_within, search
+from fkl.study.search import as_words, best_of, limited_to, print_nothing, require_within, run_search
 from fkl.study.space import Range
 from fkl.tasks.task import Values, has_drawn_samples, read_table, whole_table
 
@@ -79,7 +79,7 @@ class Job:
         words = self.plan.words_of(self.dataset, self.method)
         which = hashlib.sha256(json.dumps(words).encode()).hexdigest()[:10]
         choices = (word.partition("=")[2] for word in words if word.startswith(("algo=", "dataset=")))
-        return self.plan.folder / NOTES / f"{slug('-'.join(choices))}-{which}-{self.seed}-{stage}.json"
+        return self.plan.folder / NOTES / f"{file_slug('-'.join(choices))}-{which}-{self.seed}-{stage}.json"
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -149,7 +149,7 @@ class Job:
 
     def _search(self) -> dict[str, Any]:
         plan = self.plan
-        trials = search(plan, self.words, self.spaces, self.seed)
+        trials = run_search(plan, self.words, self.spaces, self.seed)
         best = best_of(trials)
         space = {key: str(one) for key, one in self.spaces.items()}
         return {"stage": "search", "wave": self.wave, "space": space, "best": best, "trials": trials}
@@ -162,8 +162,8 @@ class Job:
         words = (*self.words, *as_words(values))
         run = self.plan.run(words)
         try:
-            with limited_to(plan.limit_s), quiet():
-                execute(run, progress=False)
+            with limited_to(plan.limit_s), print_nothing():
+                execute_run(run, progress=False)
         except CannotWriteError:  # a machine error is not a failure of the method
             raise
         except FklError as error:
@@ -185,13 +185,13 @@ def _require_learned(run: Run, summary: Values, metric: str) -> None:
     if not math.isfinite(summary[metric][0]) or blown_up(summary).any():
         raise FklError(f"it diverged: {metric} {summary[metric][0]:.3g}")
     if metric in ERRORS_AS_MSE:
-        with quiet():
-            targets = prepare(run).task.targets
+        with print_nothing():
+            targets = prepare_run(run).task.targets
         if why := worse_than_zero(targets, summary[metric]):
             raise FklError(f"it diverged: {why}")
 
 
-def slug(name: str) -> str:
+def file_slug(name: str) -> str:
     """A name as part of a file name."""
     return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
 
@@ -266,7 +266,7 @@ def are_drawn(plan: Plan, dataset: Part) -> bool:
     run = plan.run((*words_to_try(plan, dataset), "rows=all"))
     if not has_drawn_samples(run):
         return False
-    with quiet():
+    with print_nothing():
         one, other = (read_table(run, np.random.default_rng(seed)) for seed in (0, 1))
     return not np.array_equal(one.y, other.y)
 
@@ -276,7 +276,7 @@ def rows_of_all(plan: Plan, dataset: Part) -> int:
     """Number of rows of a data set; 0 if each seed draws its own."""
     if are_drawn(plan, dataset):
         return 0
-    with quiet():
+    with print_nothing():
         return len(whole_table(plan.run(words_to_try(plan, dataset)), np.random.default_rng(0)).y)
 
 
@@ -290,8 +290,8 @@ def portions_of(plan: Plan, dataset: Part) -> int:
     if plan.claim != "rows" or plan.once or plan.seeds < PORTIONS or are_drawn(plan, dataset):
         return 0
     run = plan.run((*words_to_try(plan, dataset), "replicates=1", "rows=judge_0"))
-    with quiet():
-        left_out = getattr(prepare(run).problem, "rows_left_out", 0)
+    with print_nothing():
+        left_out = getattr(prepare_run(run).problem, "rows_left_out", 0)
         rows = len(read_table(run, np.random.default_rng(0)).y)
     return plan.seeds if left_out and rows // plan.seeds >= rows - left_out else 0
 
@@ -321,8 +321,8 @@ def _always_read(plan: Plan, dataset: Part) -> tuple[NDArray[np.int64], int | ND
     for seed in (0, 1):
         words = (*words_to_try(plan, dataset), "replicates=1", f"seed={seed}", "rows=judge_0")
         run = plan.run(words)
-        with quiet():
-            problem = prepare(run).problem
+        with print_nothing():
+            problem = prepare_run(run).problem
         if not getattr(problem, "rows_left_out", 0):
             return None
         read.append(np.unique(problem.row[problem.present] if problem.row.ndim == 2 else problem.row))

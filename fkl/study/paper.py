@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fkl.config.compose import read_words
 from fkl.data.dealt_rows import BLOCK
-from fkl.screen.sheet import escaped
+from fkl.screen.sheet import escape_latex
 from fkl.statistics.differences import OF_TRAINING, ROW_BLOCKS, Difference
 from fkl.study.answer import CLAIMS, Answer, factors_of, looks_of
 from fkl.study.jobs import are_drawn, draws_blocks, searched_space
@@ -37,8 +37,8 @@ TESTS = {
 def methods_paragraph(answer: Answer) -> str:
     """The protocol in plain English, with citations in LaTeX."""
     plan, judged = answer.plan, answer.judged
-    methods = ", ".join(f"{escaped(one.name)}{_cited('methods', one)}" for one in plan.methods)
-    datasets = ", ".join(f"{escaped(one.name)}{_cited('data', one)}" for one in plan.datasets)
+    methods = ", ".join(f"{escape_latex(one.name)}{_cited_keys('methods', one)}" for one in plan.methods)
+    datasets = ", ".join(f"{escape_latex(one.name)}{_cited_keys('data', one)}" for one in plan.datasets)
     said = [
         f"We compared {methods} on {datasets} with fkl~\\cite{{{FKL}}}.",
         f"The claim is about {CLAIMS[plan.claim]}.",
@@ -47,8 +47,8 @@ def methods_paragraph(answer: Answer) -> str:
         said.append(
             "Methods were tuned on the first half of the rows and judged on the rest, without the block between."
         )
-    drawn = [escaped(one.dataset.name) for one in judged if are_drawn(plan, one.dataset)]
-    divided = [name for one in judged if (name := escaped(one.dataset.name)) not in drawn]
+    drawn = [escape_latex(one.dataset.name) for one in judged if are_drawn(plan, one.dataset)]
+    divided = [name for one in judged if (name := escape_latex(one.dataset.name)) not in drawn]
     if plan.claim != "time" and divided:
         blocks = (
             f"blocks of {BLOCK} rows or more, or of a quarter of a site's rows where it has fewer than {4 * BLOCK},"
@@ -61,10 +61,10 @@ def methods_paragraph(answer: Answer) -> str:
         said.append(where[0].upper() + where[1:])
     if drawn:
         said.append(f"On {', '.join(drawn)}, rows were drawn anew for each search and each run that was judged.")
-    portions = [escaped(one.dataset.name) for one in judged if one.portions]
+    portions = [escape_latex(one.dataset.name) for one in judged if one.portions]
     if portions:
         said.append(f"On {', '.join(portions)}, each seed had its own portion of the rows, which no other seed had.")
-    if drawing := [escaped(one.dataset.name) for one in judged if draws_blocks(plan, one.dataset)]:
+    if drawing := [escape_latex(one.dataset.name) for one in judged if draws_blocks(plan, one.dataset)]:
         said.append(f"On {', '.join(drawing)}, a run read as many blocks as it needed, drawn at random from its half.")
     said += _of_searches(answer)
     if plan.limit_s is not None:
@@ -75,15 +75,15 @@ def methods_paragraph(answer: Answer) -> str:
     by_test: dict[str, list[str]] = {}  # a sentence for each test that was made, whatever the claim
     for name, verdicts in answer.verdicts.items():
         for test in dict.fromkeys(_test_of(one.difference) for one in verdicts):
-            by_test.setdefault(test, []).append(escaped(name))
+            by_test.setdefault(test, []).append(escape_latex(name))
     for test, names in by_test.items():
         said.append(TESTS[test] + f" on {', '.join(names)}" * (len(by_test) > 1) + ".")
     if factors := factors_of(answer):
-        said.append(f"The variance over blocks is {escaped(factors)}.")
+        said.append(f"The variance over blocks is {escape_latex(factors)}.")
     if answer.over:
         said.append("Over data sets, the mean log ratio of each was compared by Student's t.")
     if looks := looks_of(answer):
-        said.append(f"{looks[0].upper()}{escaped(looks[1:])}.")
+        said.append(f"{looks[0].upper()}{escape_latex(looks[1:])}.")
     elif by_test:
         said.append("P values are corrected by Holm~\\cite{holm1979} for the pairs of a data set, intervals are not.")
     levels = sorted({one.level for some in answer.verdicts.values() for one in some if not one.difference.failed})
@@ -124,23 +124,23 @@ def _of_searches(answer: Answer) -> list[str]:
         which = "one search for all seeds" if plan.once else "its own search in each seed"
         over = "; ".join(f"{' and '.join(some)} ({whose(methods)})" for some, methods in keys.items())
         said = [
-            f"{escaped(who)} had {which}, of {plan.trials_each} trials of Optuna's tree-structured Parzen estimator"
-            "~\\cite{akiba2019optuna}; the values it found were judged with another seed.",
-            f"The searches were over {escaped(over)}; all other keys had the same values in all seeds.",
+            f"{escape_latex(who)} had {which}, of {plan.trials_each} trials of Optuna's tree-structured Parzen "
+            "estimator~\\cite{akiba2019optuna}; the values it found were judged with another seed.",
+            f"The searches were over {escape_latex(over)}; all other keys had the same values in all seeds.",
         ]
     if untuned:
-        said.append(f"{escaped(whose(untuned))}: not tuned.")
+        said.append(f"{escape_latex(whose(untuned))}: not tuned.")
     if widened:
         ranges = ", ".join(f"{name}{where(names)}" for name, names in widened.items())
         searches = f"the first {plan.stops[0]} searches" if plan.looks and not plan.once else "the searches"
         said.append(
             f"Where more than a third of {searches} ended near a limit of a range, it was widened and searched"
-            f" again: {escaped(ranges)}."
+            f" again: {escape_latex(ranges)}."
         )
     if answer.ends:
         ends = ", ".join(f"{key} of {method} on {dataset}" for dataset, method, key, _ in answer.ends)
         said.append(
-            f"These ended near a limit all the same, so that no verdict calls their methods worse: {escaped(ends)}."
+            f"These ended near a limit all the same, so no verdict calls their methods worse: {escape_latex(ends)}."
         )
     return said
 
@@ -150,16 +150,16 @@ def _test_of(difference: Difference) -> str:
     return "failed" if difference.failed else "rows" if difference.blocks else difference.unit
 
 
-def bibliography(plan: Plan) -> str:
+def study_bibliography(plan: Plan) -> str:
     """BibTeX entries for the methods, data sets, software and statistics of a study."""
     clustering = [CLUSTERING] if plan.claim in ("rows", "clients") else []
-    keys = [*ALWAYS, *clustering, *_keys(plan.methods, "methods"), *_keys(plan.datasets, "data")]
-    found = entries()
+    keys = [*ALWAYS, *clustering, *_keys_of_parts(plan.methods, "methods"), *_keys_of_parts(plan.datasets, "data")]
+    found = reference_entries()
     return "\n".join(found[key][1] for key in dict.fromkeys(keys) if key in found)
 
 
 @cache
-def entries() -> dict[str, tuple[dict[str, list[str]], str]]:
+def reference_entries() -> dict[str, tuple[dict[str, list[str]], str]]:
     """Entries of references.bib by key: the choices named in the comment before each, and the entry."""
     found: dict[str, tuple[dict[str, list[str]], str]] = {}
     of: dict[str, list[str]] = {}
@@ -177,24 +177,24 @@ def entries() -> dict[str, tuple[dict[str, list[str]], str]]:
     return found
 
 
-def _keys(parts: Iterable[Part], kind: str) -> list[str]:
+def _keys_of_parts(parts: Iterable[Part], kind: str) -> list[str]:
     group = {"methods": "algo", "data": "dataset"}[kind]
     names = {str(word.value) for part in parts for word in read_words(part.words) if word.key == group}
-    return [key for key, (of, _) in entries().items() if names & {*of.get(kind, ())}]
+    return [key for key, (of, _) in reference_entries().items() if names & {*of.get(kind, ())}]
 
 
-def _cited(kind: str, part: Part) -> str:
-    keys = _keys([part], kind)
+def _cited_keys(kind: str, part: Part) -> str:
+    keys = _keys_of_parts([part], kind)
     return f"~\\cite{{{','.join(keys)}}}" if keys else ""
 
 
-def document(answer: Answer, tables: Iterable[str], captions: dict[str, str]) -> str:
+def latex_document(answer: Answer, tables: Iterable[str], captions: dict[str, str]) -> str:
     """A LaTeX file with everything, to be compiled in the study's folder: pdflatex, bibtex, pdflatex twice."""
     plan = answer.plan
     inputs = "\n".join(rf"\input{{{name}-345pt.tex}}" for name in tables)
-    title = escaped(plan.question or f"{' and '.join(one.name for one in plan.methods)} compared")
-    said = "\n".join(f"{escaped(one)}\n" for one in answer.sentences)
-    notes = "\n".join(f"{escaped(one)}\n" for one in answer.notes)
+    title = escape_latex(plan.question or f"{' and '.join(one.name for one in plan.methods)} compared")
+    said = "\n".join(f"{escape_latex(one)}\n" for one in answer.sentences)
+    notes = "\n".join(f"{escape_latex(one)}\n" for one in answer.notes)
     return rf"""\documentclass{{article}}
 \usepackage[T1]{{fontenc}}
 \usepackage{{booktabs,graphicx,textcomp}}
@@ -219,7 +219,7 @@ Figure~\ref{{fig:study}} shows errors and bytes.
 \begin{{figure}}
 \centering
 \includegraphics[width=\linewidth]{{error-against-bytes.pdf}}
-\caption{{{escaped(captions["figure"])}}}
+\caption{{{escape_latex(captions["figure"])}}}
 \label{{fig:study}}
 \end{{figure}}
 

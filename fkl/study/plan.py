@@ -11,8 +11,8 @@ from typing import Any
 from fkl.basics.errors import BadValue, FklError, did_you_mean, require
 from fkl.basics.keys import require_words
 from fkl.config.choices import GROUPS, Choices, read_mapping, read_text, tuned_keys
-from fkl.config.compose import compose, keys_of, quoted, read_words
-from fkl.config.loading import Run, import_object, load, type_of_key
+from fkl.config.compose import compose_config, keys_of, quote_word, read_words
+from fkl.config.loading import Run, import_object, load_run, type_of_key
 from fkl.config.settings import Settings
 from fkl.engines.apart import why_not
 from fkl.statistics.differences import MOST_SEEDS
@@ -140,7 +140,7 @@ class Plan:
             folders = (file.parent / str(own),)
             require(folders[0].is_dir(), "config_dir", own, f"a folder next to {file.name}")
         parts: dict[str, Any] = {
-            name: _parts(_listed(given, name), prefix, folders)
+            name: _parts_of_entries(_as_list(given, name), prefix, folders)
             for name, prefix in (("methods", "algo"), ("datasets", "dataset"))
         }
         for name, some in parts.items():
@@ -153,7 +153,7 @@ class Plan:
         require(known, "beside", beside, f"a list of {', '.join(BESIDE)}")
         require(isinstance(tune["once"], bool), "tune.once", tune["once"], "true or false")
         trials = tune["trials"]
-        require(trials is None or _whole(trials, 2), "tune.trials", trials, "an integer >= 2")
+        require(trials is None or _is_whole(trials, 2), "tune.trials", trials, "an integer >= 2")
         require(isinstance(tune["space"], dict), "tune.space", tune["space"], "keys with ranges")
         for key, text in tune["space"].items():
             Range.read(f"tune.space.{key}", text)
@@ -161,16 +161,16 @@ class Plan:
             allowed = "a key that does not change what the error is; compare such values in a study each"
             require(not changes_error, f"tune.space.{key}", text, allowed)
         seeds, margin, looks = judge["seeds"], judge["margin"], judge["looks"]
-        require(_whole(seeds, 3), "judge.seeds", seeds, "an integer >= 3; 10 are usual")
+        require(_is_whole(seeds, 3), "judge.seeds", seeds, "an integer >= 3; 10 are usual")
         if claim == "rows":
             allowed = f"at most {MOST_SEEDS} if seeds share rows, because more give false alarms"
             require(seeds <= MOST_SEEDS, "judge.seeds", seeds, allowed)
         allowed = f"a list of {', '.join(map(str, LOOKS))}, ascending, ending with judge.seeds={seeds}"
         known = isinstance(looks, list) and all(one in LOOKS for one in looks) and looks == sorted({*looks})
         require(known and looks[-1:] in ([], [seeds]), "judge.looks", looks, allowed)
-        require(_positive(margin) and margin < 1, "judge.margin", margin, "a number between 0 and 1, such as 0.02")
-        budget = {key: _number(f"budget.{key}", value) for key, value in inner["budget"].items()}
-        limit_s = None if given.get("limit_s") is None else _number("limit_s", given["limit_s"])
+        require(_is_positive(margin) and margin < 1, "judge.margin", margin, "a number between 0 and 1, such as 0.02")
+        budget = {key: _positive_number(f"budget.{key}", value) for key, value in inner["budget"].items()}
+        limit_s = None if given.get("limit_s") is None else _positive_number("limit_s", given["limit_s"])
         words = given.get("set") or []
         require(isinstance(words, list), "set", words, "a list of KEY=VALUE words")
         words = tuple(map(str, words))
@@ -195,7 +195,7 @@ class Plan:
         )
         allowed = "two or more, or one with beside: [alone] or [pooled]"
         require(len(plan.all_methods) > 1, "methods", given.get("methods"), allowed)
-        return replace(plan, planned=_planned(given.get("pairs") or [], [part.name for part in plan.all_methods]))
+        return replace(plan, planned=_planned_pairs(given.get("pairs") or [], [part.name for part in plan.all_methods]))
 
     @cached_property
     def all_methods(self) -> tuple[Part, ...]:
@@ -206,7 +206,7 @@ class Plan:
         """A method with each client alone, and with one learner for all samples, if requested and possible."""
         asked = [learners for learners in self.beside if learners != "mean"]
         return [
-            Part(_with(method.name, learners), (*method.words, f"learners={learners}"))
+            Part(_name_with(method.name, learners), (*method.words, f"learners={learners}"))
             for learners in asked
             if why_not(learners, class_of(method, self.folders)) is None
         ]
@@ -230,11 +230,11 @@ class Plan:
 
     def config(self, words: Sequence[str]) -> dict[str, Any]:
         """The configuration of a run."""
-        return compose(*words, folders=self.folders)
+        return compose_config(*words, folders=self.folders)
 
     def run(self, words: tuple[str, ...]) -> Run:
         """A checked run."""
-        return load(self.config(words), words)
+        return load_run(self.config(words), words)
 
     def words_of(self, dataset: Part, method: Part) -> tuple[str, ...]:
         """Words that all runs of a method on a data set share."""
@@ -315,14 +315,14 @@ def has_key(config: dict[str, Any], key: str) -> bool:
     return True
 
 
-def _listed(given: dict[str, Any], name: str) -> list[Any]:
+def _as_list(given: dict[str, Any], name: str) -> list[Any]:
     entries = given.get(name)
     require(isinstance(entries, list) and bool(entries), name, entries, "a list of names, or of {key: value, ...}")
     assert isinstance(entries, list)
     return entries
 
 
-def _planned(entries: Any, names: list[str]) -> tuple[tuple[str, str], ...]:
+def _planned_pairs(entries: Any, names: list[str]) -> tuple[tuple[str, str], ...]:
     """Pairs of methods, by their names in the study."""
     allowed = f"a list of pairs [A, B] of methods: {', '.join(names)}"
     require(isinstance(entries, list), "pairs", entries, allowed)
@@ -332,13 +332,13 @@ def _planned(entries: Any, names: list[str]) -> tuple[tuple[str, str], ...]:
     return tuple((str(a), str(b)) for a, b in entries)
 
 
-def _parts(entries: list[Any], group: str, folders: Sequence[Path]) -> tuple[Part, ...]:
+def _parts_of_entries(entries: list[Any], group: str, folders: Sequence[Path]) -> tuple[Part, ...]:
     """Methods or data sets from a name or keys each, with the names given to them or short names.
 
     A short name is that of the choice, with other keys in parentheses; data sets show only keys that distinguish them.
     """
     entries = [{group: entry} if isinstance(entry, str) else entry for entry in entries]
-    parts = [_part(entry, group, folders) for entry in entries]
+    parts = [_part_of_entry(entry, group, folders) for entry in entries]
     if group == "algo":
         names = [str(getattr(class_of(part, folders), "label", part.name)) for part in parts]
     else:
@@ -353,7 +353,7 @@ def _parts(entries: list[Any], group: str, folders: Sequence[Path]) -> tuple[Par
         for word in part.words:
             key, _, value = word.partition("=")
             if word not in common and key != group and (key not in GROUPS or value != "null"):
-                name = _with(name, value if key in GROUPS else f"{key.rpartition('.')[2]}={value}")
+                name = _name_with(name, value if key in GROUPS else f"{key.rpartition('.')[2]}={value}")
         found.append(replace(part, name=str(entry.get("name", name))))
     return tuple(found)
 
@@ -363,12 +363,12 @@ def _name_of_file(path: str) -> str:
     return Path(path).parent.name if "*" in path else Path(path).stem
 
 
-def _with(name: str, word: str) -> str:
+def _name_with(name: str, word: str) -> str:
     """A name with one more word in parentheses."""
     return f"{name[:-1]} {word})" if name.endswith(")") else f"{name} ({word})"
 
 
-def _part(entry: Any, group: str, folders: Sequence[Path]) -> Part:
+def _part_of_entry(entry: Any, group: str, folders: Sequence[Path]) -> Part:
     """A method or data set from the name of its choice, or from its keys.
 
     Keys that are neither a setting nor a group belong to the method or data set.
@@ -399,23 +399,23 @@ def _as_word(value: object) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, list):
         return f"[{','.join(map(_as_word, value))}]"
-    return quoted(f"={value}")[1:]
+    return quote_word(f"={value}")[1:]
 
 
-def _whole(value: object, least: int) -> bool:
+def _is_whole(value: object, least: int) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
-def _positive(value: object) -> bool:
+def _is_positive(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < math.inf
 
 
-def _number(key: str, value: object) -> float:
+def _positive_number(key: str, value: object) -> float:
     """A positive number; YAML reads 1e6 as text."""
     if isinstance(value, str):
         try:
             value = float(value)
         except ValueError:
             raise BadValue(key, value, "a number > 0") from None
-    require(_positive(value), key, value, "a number > 0")
+    require(_is_positive(value), key, value, "a number > 0")
     return float(value)  # type: ignore[arg-type]

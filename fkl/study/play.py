@@ -19,15 +19,15 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from tqdm import tqdm
 
 from fkl.basics.errors import FklError
-from fkl.basics.files import write_text, writing
+from fkl.basics.files import report_write_errors, write_text
 from fkl.config.choices import read_text
-from fkl.config.compose import quoted
-from fkl.screen.messages import say
-from fkl.screen.units import seconds
+from fkl.config.compose import quote_word
+from fkl.screen.messages import print_lines
+from fkl.screen.units import seconds_text
 from fkl.study.jobs import Job, judged_jobs
 from fkl.study.plan import Plan
 from fkl.study.registered import note_judgement
-from fkl.study.results import stages
+from fkl.study.results import study_stages
 from fkl.sweeps.hydra import OF_HYDRA, JobLoader, NoCallbacks, composed_node
 from fkl.sweeps.launchers import Launcher
 
@@ -53,7 +53,7 @@ def do_job(config: DictConfig, lost: FklError | None = None) -> None:
     """Do one job, in this process or in a launcher's worker; if that was lost, raise an error that names the job."""
     os.chdir(str(config.cwd))
     file = Path(str(config.study))
-    plan = _plan(file, read_text(file), bool(config.pilot))
+    plan = _plan_of_job(file, read_text(file), bool(config.pilot))
     dataset, method = plan.datasets[int(config.dataset)], plan.all_methods[int(config.method)]
     wave = None if config.wave is None else int(config.wave)
     job = Job(plan, dataset, method, int(config.seed), wave)
@@ -67,13 +67,13 @@ def do_job(config: DictConfig, lost: FklError | None = None) -> None:
 
 
 @lru_cache(maxsize=1)
-def _plan(file: Path, _text: str, pilot: bool) -> Plan:
+def _plan_of_job(file: Path, _text: str, pilot: bool) -> Plan:
     """The plan of a job; the next job of this process gets the same object, so data need not be read again."""
     plan = Plan.read(file)
     return plan.as_pilot() if pilot else plan
 
 
-def play(plan: Plan, hydra_words: Sequence[str] = ()) -> None:
+def run_study(plan: Plan, hydra_words: Sequence[str] = ()) -> None:
     """Do all jobs of a study that have not ended.
 
     Parameters
@@ -92,15 +92,15 @@ def play(plan: Plan, hydra_words: Sequence[str] = ()) -> None:
             allowed = "words here are about a launcher, such as hydra/launcher=joblib"
             raise FklError(f"{word}: set keys of runs in {plan.file}; {allowed}")
     os.environ["PYTHONSAFEPATH"] = "1"  # otherwise workers would find their modules in the current folder first
-    launcher = _launcher(plan, hydra_words)
-    with _alone(plan):
+    launcher = _chosen_launcher(plan, hydra_words)
+    with _lock_study(plan):
         for dataset in plan.datasets:
-            for about, jobs in stages(plan, dataset):
+            for about, jobs in study_stages(plan, dataset):
                 left = [job for job in jobs if job.note is None]
                 if left:
                     done = len(jobs) - len(left)
-                    say(f"{dataset.name}: {len(jobs)} {about}" + (f", {done} done already" if done else ""))
-                    with _progress(left, f"{dataset.name}: {about}"):
+                    print_lines(f"{dataset.name}: {len(jobs)} {about}" + (f", {done} done already" if done else ""))
+                    with _show_progress(left, f"{dataset.name}: {about}"):
                         for ended in launcher.launch([_as_overrides(job) for job in left], initial_job_idx=0):
                             with redirect_stderr(io.StringIO()):  # Hydra prints a line before it raises the error
                                 _ = ended.return_value
@@ -115,11 +115,11 @@ def _as_overrides(job: Job) -> list[str]:
         "seed": job.seed,
         "wave": "null" if job.wave is None else job.wave,
     }
-    paths = {"study": quoted(f"={plan.file}")[1:], "cwd": quoted(f"={Path.cwd()}")[1:]}
+    paths = {"study": quote_word(f"={plan.file}")[1:], "cwd": quote_word(f"={Path.cwd()}")[1:]}
     return [f"{key}={value}" for key, value in {**numbers, "pilot": plan.pilot, **paths}.items()]
 
 
-def _launcher(plan: Plan, words: Sequence[str]) -> Launcher:
+def _chosen_launcher(plan: Plan, words: Sequence[str]) -> Launcher:
     """The launcher chosen by these words."""
     config = composed_node(words)
     with open_dict(config):
@@ -133,9 +133,9 @@ def _launcher(plan: Plan, words: Sequence[str]) -> Launcher:
 
 
 @contextmanager
-def _alone(plan: Plan) -> Iterator[None]:
+def _lock_study(plan: Plan) -> Iterator[None]:
     """Be the only process that runs the study."""
-    with writing(plan.folder):
+    with report_write_errors(plan.folder):
         plan.folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(plan.folder / ".lock", is_singleton=False)
     try:
@@ -151,7 +151,7 @@ def _alone(plan: Plan) -> Iterator[None]:
 
 
 @contextmanager
-def _progress(jobs: Sequence[Job], about: str) -> Iterator[None]:
+def _show_progress(jobs: Sequence[Job], about: str) -> Iterator[None]:
     """Show the number of finished jobs, wherever they run, as a bar, or in a log as a line every minute."""
     ended, begin = threading.Event(), time.monotonic()
     with tqdm(total=len(jobs), unit="job", leave=False, disable=None) as bar:
@@ -162,8 +162,8 @@ def _progress(jobs: Sequence[Job], about: str) -> Iterator[None]:
                 done, now = sum(job.file.exists() for job in jobs), time.monotonic()
                 bar.update(done - bar.n)
                 if bar.disable and now - told >= LINE_S:
-                    rest = f", {seconds((now - begin) * (len(jobs) - done) / done)} left" if done else ""
-                    say(f"{about}: {done} of {len(jobs)} done after {seconds(now - begin)}{rest}")
+                    rest = f", {seconds_text((now - begin) * (len(jobs) - done) / done)} left" if done else ""
+                    print_lines(f"{about}: {done} of {len(jobs)} done after {seconds_text(now - begin)}{rest}")
                     told = now
 
         watcher = threading.Thread(target=look, daemon=True)

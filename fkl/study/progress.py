@@ -6,18 +6,18 @@ from time import perf_counter
 
 import numpy as np
 
-from fkl.basics.errors import FklError, plural, require
-from fkl.runs.forecast import Forecast, forecast
+from fkl.basics.errors import FklError, count_of, require
+from fkl.runs.forecast import Forecast, forecast_run
 from fkl.runs.metrics import main_metric
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import summary_columns
-from fkl.screen.units import bytes_of, seconds
+from fkl.screen.units import bytes_of, seconds_text
 from fkl.statistics.power import more_seeds_will_not_tell, seeds_needed, upper_limit
 from fkl.study.answer import Answer
 from fkl.study.jobs import MOST_WAVES, Job, are_drawn, draws_blocks, portions_of
 from fkl.study.plan import Part, Plan
-from fkl.study.results import stages
-from fkl.study.search import error_of_trial, limited_to, quiet
+from fkl.study.results import study_stages
+from fkl.study.search import error_of_trial, limited_to, print_nothing
 
 EFFECTS = (0.02, 0.05, 0.10)
 MOST_LINES, MOST_REASONS = 8, 3
@@ -31,7 +31,7 @@ MANY = 1000
 """Larger numbers of seeds are only shown as more than this."""
 
 
-def check(plan: Plan) -> None:
+def check_study(plan: Plan) -> None:
     """Refuse a study with a run that cannot begin, because its words are not a configuration or do not fit the data.
 
     Raises
@@ -46,8 +46,8 @@ def check(plan: Plan) -> None:
                 if job.note is not None:  # it has ended
                     continue
                 try:
-                    with quiet():
-                        experiment = prepare(plan.run((*job.words, *plan.middles(dataset, method))))
+                    with print_nothing():
+                        experiment = prepare_run(plan.run((*job.words, *plan.middles(dataset, method))))
                         columns = summary_columns(experiment)  # from its first round
                     metric = main_metric(columns)
                     level = getattr(experiment.algorithm, "level", None) if metric == "pinball" else ""
@@ -66,7 +66,9 @@ def dry_run(plan: Plan) -> list[str]:
     """Lines with the forecast of a study: runs, hours and disk space of the jobs that are left, and search ranges."""
     methods, seeds = len(plan.all_methods), len(plan.searches)
     pairs = methods * len(plan.datasets)
-    left = {(dataset, method): jobs for dataset in plan.datasets for method, jobs in _left(plan, dataset).items()}
+    left = {
+        (dataset, method): jobs for dataset in plan.datasets for method, jobs in _unfinished_jobs(plan, dataset).items()
+    }
     searches, runs = (sum(jobs) for jobs in zip(*left.values(), strict=True))
     done = f", {pairs * seeds - searches} of them done" * (searches < pairs * seeds)
     judged = f", {pairs * plan.seeds - runs} of them done" * (runs < pairs * plan.seeds)
@@ -74,17 +76,17 @@ def dry_run(plan: Plan) -> list[str]:
     unlike = "" if min(trials.values()) > 1 else " (1 of methods without ranges)"
     lines = [
         f"{plan.file.name}: {seeds * sum(trials.values()) + pairs * plan.seeds:,} runs",
-        f"  searches  {pairs * seeds}, each of {plan.trials_each} trials{unlike}{done}: {plural(methods, 'method')} on"
-        f" {plural(len(plan.datasets), 'data set')}, " + ("one each" if plan.once else f"anew in {seeds} seeds"),
+        f"  searches  {pairs * seeds}, each of {plan.trials_each} trials{unlike}{done}: {count_of(methods, 'method')}"
+        f" on {count_of(len(plan.datasets), 'data set')}, " + ("one each" if plan.once else f"anew in {seeds} seeds"),
         f"  judged    {pairs * plan.seeds} runs{judged}: {plan.seeds} seeds each",
     ]
     if not searches + runs:
         return [*lines, "  left      nothing: all runs have ended"]
-    told = {one: _forecast(plan, *one) for one, jobs in left.items() if any(jobs)}
+    told = {one: _forecast_method(plan, *one) for one, jobs in left.items() if any(jobs)}
     total = sum(one.seconds * (left[of][0] * trials[of] + left[of][1]) for of, one in told.items())
     lines += [
-        f"  time      about {seconds(total)} one after another{' for the rest' * (len(told) < pairs or bool(done))},"
-        f" and {MOST_WAVES} times that if ranges are too narrow",
+        f"  time      about {seconds_text(total)} one after another"
+        f"{' for the rest' * (len(told) < pairs or bool(done))}, and {MOST_WAVES} times that if ranges are too narrow",
         f"  disk      about {bytes_of(sum(one.disk * left[of][1] for of, one in told.items()))}",
     ]
     for (dataset, method), one in told.items():
@@ -96,7 +98,7 @@ def dry_run(plan: Plan) -> list[str]:
         ]
     by_words: dict[str, list[str]] = {}
     for dataset in plan.datasets:
-        by_words.setdefault(_rows(plan, dataset), []).append(dataset.name)
+        by_words.setdefault(_rows_in_words(plan, dataset), []).append(dataset.name)
     lines += [f"  rows      {', '.join(names)}: {words}" for words, names in by_words.items()]
     for method in plan.methods:
         spaces = plan.spaces(plan.datasets[0], method)
@@ -105,9 +107,9 @@ def dry_run(plan: Plan) -> list[str]:
     return lines
 
 
-def _left(plan: Plan, dataset: Part) -> dict[Part, tuple[int, int]]:
+def _unfinished_jobs(plan: Plan, dataset: Part) -> dict[Part, tuple[int, int]]:
     """Searches and judged runs of each method that have not ended; none if the data set ended at an early look."""
-    if all(job.note for _, jobs in stages(plan, dataset) for job in jobs):
+    if all(job.note for _, jobs in study_stages(plan, dataset) for job in jobs):
         return dict.fromkeys(plan.all_methods, (0, 0))
     left = {}
     for method in plan.all_methods:
@@ -117,11 +119,11 @@ def _left(plan: Plan, dataset: Part) -> dict[Part, tuple[int, int]]:
     return left
 
 
-def _forecast(plan: Plan, dataset: Part, method: Part) -> Forecast:
+def _forecast_method(plan: Plan, dataset: Part, method: Part) -> Forecast:
     """Forecast of a run; a short one is done, because most of its time is spent before and after its rounds."""
     words = (*Job(plan, dataset, method, 0).words, *plan.middles(dataset, method))
-    with quiet():
-        found = forecast(plan.run(words))
+    with print_nothing():
+        found = forecast_run(plan.run(words))
         if found.seconds > SHORT_S:
             return found
         begun = perf_counter()
@@ -130,7 +132,7 @@ def _forecast(plan: Plan, dataset: Part, method: Part) -> Forecast:
     return replace(found, seconds=max(found.seconds, perf_counter() - begun))
 
 
-def _rows(plan: Plan, dataset: Part) -> str:
+def _rows_in_words(plan: Plan, dataset: Part) -> str:
     """Rows for tuning and judging, in words."""
     if plan.claim == "time":
         return "the first half for tuning, the second judged, without the block between them"
@@ -164,11 +166,11 @@ def seeds_wanted(answer: Answer) -> list[str]:
     return [f"{unit}, from a pilot of {answer.plan.seeds}:", *lines, "The pilot's runs are not judged."]
 
 
-def status(answer: Answer) -> list[str]:
+def status_lines(answer: Answer) -> list[str]:
     """A line for each data set, with its progress or its best method; and failures. It fits a screen of 24 lines."""
     plan, lines, judged = answer.plan, [], []
     for dataset in plan.datasets:
-        jobs = [job for _, some in stages(plan, dataset) for job in some]
+        jobs = [job for _, some in study_stages(plan, dataset) for job in some]
         runs = [job for job in jobs if job.wave is None]
         judged += runs
         words = answer.brief(dataset.name)

@@ -9,8 +9,8 @@ from fkl import __version__
 from fkl.basics.errors import FklError
 from fkl.basics.files import write_text
 from fkl.config import digest
-from fkl.runs.finished_runs import entries
-from fkl.runs.folder import damage, provenance
+from fkl.runs.finished_runs import folder_entries
+from fkl.runs.folder import find_damage, read_provenance
 from fkl.study.jobs import Job, judged_jobs, words_to_try
 from fkl.study.plan import Plan
 
@@ -19,7 +19,7 @@ JUDGEMENTS = "judgements.txt"
 """One line for each finished judged run, in order; lines are only added."""
 
 
-def facts(plan: Plan) -> dict[str, str]:
+def registered_facts(plan: Plan) -> dict[str, str]:
     """Digests of the plan, of the code that affects numbers, and of each data set's files."""
     found = {
         "plan": hashlib.sha256(plan.file.read_bytes()).hexdigest(),
@@ -31,7 +31,7 @@ def facts(plan: Plan) -> dict[str, str]:
     return found
 
 
-def register(plan: Plan) -> list[str]:
+def register_study(plan: Plan) -> list[str]:
     """Register a study before its first run, and return lines about the registration.
 
     Raises
@@ -45,13 +45,13 @@ def register(plan: Plan) -> list[str]:
     if begun:
         raise FklError(f"{plan.file}: cannot be registered after its first judged run; {len(begun)} have ended")
     told: dict[str, Any] = {"date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "fkl": __version__}
-    told |= {"facts": facts(plan), "text": plan.file.read_text(encoding="utf-8")}
+    told |= {"facts": registered_facts(plan), "text": plan.file.read_text(encoding="utf-8")}
     write_text(plan.folder / REGISTERED, json.dumps(told, indent=1) + "\n")
     lines = [f"{name:20} {sha[:16]}" for name, sha in told["facts"].items()]
     return [f"registered in {plan.folder / REGISTERED}", *lines, f"next  fkl study {plan.file}"]
 
 
-def read(plan: Plan) -> dict[str, Any] | None:
+def read_registration(plan: Plan) -> dict[str, Any] | None:
     """The registration; None if the study is not registered."""
     file = plan.folder / REGISTERED
     if not file.exists():
@@ -71,10 +71,10 @@ def require_unchanged(plan: Plan) -> None:
     fkl.basics.errors.FklError
         The message names the change, and suggests continuing under another name.
     """
-    told = read(plan)
+    told = read_registration(plan)
     if told is None:
         return
-    now = facts(plan)
+    now = registered_facts(plan)
     changed = [name for name in {**told["facts"], **now} if told["facts"].get(name) != now.get(name)]
     if changed:
         raise FklError(
@@ -86,9 +86,9 @@ def require_unchanged(plan: Plan) -> None:
         )
 
 
-def stamp(plan: Plan) -> str:
+def registration_stamp(plan: Plan) -> str:
     """Note below every table, with the date and the digests of the registration."""
-    told = read(plan)
+    told = read_registration(plan)
     if told is None:
         return "Not registered."
     digests = ", ".join(f"{name} {sha[:12]}" for name, sha in told["facts"].items())
@@ -98,16 +98,16 @@ def stamp(plan: Plan) -> str:
 def note_judgement(plan: Plan, job: Job) -> None:
     """Add a line about a judged run of a registered study."""
     note = job.note
-    if read(plan) is None or note is None:
+    if read_registration(plan) is None or note is None:
         return
-    line = f"{job.file.name} {_told(note)}\n"
+    line = f"{job.file.name} {_note_text(note)}\n"
     with (plan.folder / JUDGEMENTS).open("a", encoding="utf-8") as stream:
         stream.write(line)
 
 
-def deviations(plan: Plan) -> list[str]:
+def plan_deviations(plan: Plan) -> list[str]:
     """Runs of a registered study that deviate from its plan: judged twice, edited later, or outside the plan."""
-    if read(plan) is None:
+    if read_registration(plan) is None:
         return []
     said: list[str] = []
     file = plan.folder / JUDGEMENTS
@@ -123,17 +123,17 @@ def deviations(plan: Plan) -> list[str]:
         if note is None:
             continue
         last = judged.get(job.file.name, [""])[-1]
-        if last != _told(note):
+        if last != _note_text(note):
             said.append(f"{job.file.name} has changed since it was judged")
         if "folder" in note:
             planned.add(note["folder"])
             folder = plan.folder / "runs" / note["folder"]
-            if (why := damage(folder)) is not None:
+            if (why := find_damage(folder)) is not None:
                 said.append(f"runs/{note['folder']}: {why}")
-    outside = [folder.name for folder in entries(plan.folder / "runs") if folder.name not in planned]
-    said += [f"runs/{name} is outside the plan" for name in outside if provenance(plan.folder / "runs" / name)]
+    outside = [folder.name for folder in folder_entries(plan.folder / "runs") if folder.name not in planned]
+    said += [f"runs/{name} is outside the plan" for name in outside if read_provenance(plan.folder / "runs" / name)]
     return said
 
 
-def _told(note: dict[str, Any]) -> str:
+def _note_text(note: dict[str, Any]) -> str:
     return f"{note.get('digest', '-')} {note['error']} {note['state']}"

@@ -15,7 +15,7 @@ from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError
 from fkl.basics.files import read_arrays
 from fkl.runs.finished_runs import read_run
-from fkl.runs.folder import damage
+from fkl.runs.folder import find_damage
 from fkl.runs.tables import LOSSES
 from fkl.statistics.differences import LEAST_CLIENTS, Difference, from_clients, from_rows, from_seeds, from_time
 from fkl.statistics.verdicts import CANNOT_TELL, Pair, Verdict, of_data_set
@@ -304,14 +304,14 @@ class Judged:
                 found.append(None)
                 continue
             folder = self.plan.folder / "runs" / note["folder"]
-            if (why := damage(folder)) is not None:
+            if (why := find_damage(folder)) is not None:
                 file = Job(self.plan, self.dataset, part, note["seed"]).file
                 raise FklError(f"{folder}: {why}; delete {file} to run it again")
             found.append(folder)
         return found
 
 
-def judged(plan: Plan) -> list[Judged]:
+def judged_results(plan: Plan) -> list[Judged]:
     """Results so far, in the order of data sets, without data sets that have no finished run."""
     return [one for dataset in plan.datasets if (one := judged_on(plan, dataset)) is not None]
 
@@ -329,7 +329,7 @@ def judged_on(plan: Plan, dataset: Part) -> Judged | None:
     return Judged(plan, dataset, metric, notes, portions_of(plan, dataset)).so_far()
 
 
-def stages(plan: Plan, dataset: Part) -> Iterator[tuple[str, list[Job]]]:
+def study_stages(plan: Plan, dataset: Part) -> Iterator[tuple[str, list[Job]]]:
     """The jobs on one data set, in stages; each stage needs the notes of the previous one."""
     begin = 0
     for end in plan.stops:

@@ -12,9 +12,9 @@ from typing import Any
 from fkl.basics.errors import FklError
 from fkl.basics.files import CannotWriteError
 from fkl.engines.base import Experiment
-from fkl.engines.rounds import Chunk, simulate
+from fkl.engines.rounds import Chunk, simulate_run
 from fkl.runs.metrics import main_metric
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import rounds_so_far, summary_without_comparison
 from fkl.study.plan import Plan
 from fkl.study.space import Range
@@ -33,7 +33,7 @@ class OverBudgetError(FklError):
     """A run sent more than the budget."""
 
 
-def search(plan: Plan, words: tuple[str, ...], spaces: Mapping[str, Range], seed: int) -> list[dict[str, Any]]:
+def run_search(plan: Plan, words: tuple[str, ...], spaces: Mapping[str, Range], seed: int) -> list[dict[str, Any]]:
     """Run the trials of one search.
 
     Half of them are random; the others come from Optuna's tree-structured Parzen estimator. A failed trial counts as a
@@ -70,7 +70,7 @@ def search(plan: Plan, words: tuple[str, ...], spaces: Mapping[str, Range], seed
         start = time.monotonic()
         note: dict[str, Any] = {"values": values, "state": "finished", "error": None, "reason": ""}
         try:
-            with limited_to(plan.limit_s), quiet():
+            with limited_to(plan.limit_s), print_nothing():
                 note["error"] = error_of_trial(plan, (*words, *as_words(values)), trial)
         except optuna.TrialPruned:
             note["state"] = "stopped early"
@@ -92,9 +92,9 @@ def best_of(trials: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 def error_of_trial(plan: Plan, words: tuple[str, ...], trial: Any = None) -> float:
     """Error of a run with these words, without writing files; Optuna's trial may stop it."""
-    experiment = prepare(plan.run(words))
-    watch = _stopping(experiment, trial) if trial is not None and experiment.task.judged_as_it_learns else None
-    [chunk] = simulate(experiment, watch=watch)
+    experiment = prepare_run(plan.run(words))
+    watch = _stopping_report(experiment, trial) if trial is not None and experiment.task.judged_as_it_learns else None
+    [chunk] = simulate_run(experiment, watch=watch)
     summary = summary_without_comparison(experiment, chunk)
     require_within(plan.budget, {name: float(values[0]) for name, values in summary.items()})
     error = float(summary[main_metric(summary)][0])
@@ -112,7 +112,7 @@ def require_within(budget: Mapping[str, float], summary: Mapping[str, float]) ->
             raise OverBudgetError(f"{name} {summary[name]:.4g} is over the budget of {most:.4g}")
 
 
-def _stopping(experiment: Experiment, trial: Any) -> Callable[[Chunk, int], None]:
+def _stopping_report(experiment: Experiment, trial: Any) -> Callable[[Chunk, int], None]:
     """Report the error so far to Optuna at some rounds, and stop the trial if Optuna decides to."""
     import optuna
 
@@ -135,7 +135,7 @@ def as_words(values: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def print_nothing() -> Iterator[None]:
     """Print nothing in this block."""
     with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
         yield

@@ -10,16 +10,16 @@ import pandas as pd
 from fkl.basics.files import read_arrays
 from fkl.data.baselines import CONSTANTS
 from fkl.runs.finished_runs import read_run
-from fkl.runs.folder import provenance
+from fkl.runs.folder import read_provenance
 from fkl.runs.tables import LOSSES
 from fkl.screen.sheet import BEST, Cell, Column, Sheet
-from fkl.screen.units import bytes_of, number, seconds, with_spread
+from fkl.screen.units import bytes_of, number_text, seconds_text, with_spread
 from fkl.statistics.intervals import half_width
-from fkl.statistics.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict, percent
+from fkl.statistics.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict, percent_of_ratio
 from fkl.study.answer import Answer
-from fkl.study.jobs import Job, last_wave, searched_space, slug
+from fkl.study.jobs import Job, file_slug, last_wave, searched_space
 from fkl.study.plan import Plan
-from fkl.study.registered import stamp
+from fkl.study.registered import registration_stamp
 from fkl.study.results import BASELINES, SENT, Judged
 
 MARKS = {EQUAL: " =", BEYOND: " ††", BETTER: " †", CANNOT_TELL: ""}
@@ -30,7 +30,7 @@ LINES = (240.0, 345.0)
 RECEIVED = ("downlink_bytes",)
 
 
-def errors(judged: Sequence[Judged]) -> pd.DataFrame:
+def errors_frame(judged: Sequence[Judged]) -> pd.DataFrame:
     """One row per data set and method: its error, its costs, and a comparison with the mean of the training targets.
 
     Columns are numbers, NaN if unknown for a method; `half` is half of the error's 95 % interval over seeds.
@@ -67,7 +67,7 @@ def errors(judged: Sequence[Judged]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def results(frame: pd.DataFrame, stamp: str = "") -> Sheet:
+def results_sheet(frame: pd.DataFrame, stamp: str = "") -> Sheet:
     """The table of errors, with half of their intervals, and of costs; each data set is a subheading."""
     how = " or ".join(frame["averaged"].unique())
     caption = f"Error: {how}, with half of its 95 % interval over seeds (Student's t); sent: by all clients"
@@ -102,24 +102,24 @@ def results(frame: pd.DataFrame, stamp: str = "") -> Sheet:
             cells = {
                 "method": Cell(row["method"] + ", not tuned" * (not row["tuned"])),
                 "error": error,
-                "in units": Cell(_known(row["rmse_in_units"], number)),
-                "sent": Cell(_known(row["uplink_bytes"], bytes_of)),
-                "below mean": Cell(_known(np.round(row["below_mean_percent"]), "{:.0f} %".format)),
-                "R2": Cell(_known(np.round(row["r2"], 2), "{:.2f}".format)),
-                "time": Cell(_known(row["seconds"], seconds)),
-                "received": Cell(_known(row["downlink_bytes"], bytes_of)),
+                "in units": Cell(_known_text(row["rmse_in_units"], number_text)),
+                "sent": Cell(_known_text(row["uplink_bytes"], bytes_of)),
+                "below mean": Cell(_known_text(np.round(row["below_mean_percent"]), "{:.0f} %".format)),
+                "R2": Cell(_known_text(np.round(row["r2"], 2), "{:.2f}".format)),
+                "time": Cell(_known_text(row["seconds"], seconds_text)),
+                "received": Cell(_known_text(row["downlink_bytes"], bytes_of)),
             }
             rows.append([cells[key] for key in columns])
     caption = f"{caption}. {stamp}".strip()
     return Sheet([*columns.values()], rows, "Errors and costs", caption, groups=groups, frame=frame)
 
 
-def _known(value: float, words: Callable[[float], str]) -> str:
+def _known_text(value: float, words: Callable[[float], str]) -> str:
     """A number as text; empty if it is unknown."""
     return "" if np.isnan(value) else words(value + 0.0).replace("-", "−")
 
 
-def searched(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
+def searched_frame(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
     """One row per key of a method on a data set: its range, and the median, smallest and largest value found."""
     rows = []
     for one in judged:
@@ -139,7 +139,7 @@ def searched(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def setup(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
+def setup_frame(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
     """Features D per kernel, kernels N, clients K, rounds T, rows, trials and seeds, by data set and method.
 
     A data set has one row if these are the same for all methods.
@@ -152,7 +152,7 @@ def setup(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
             if not ended:
                 continue
             folder, seeds = plan.folder / "runs" / ended[0]["folder"], [*filter(None, one.notes[method.name])]
-            told, config = provenance(folder), read_run(folder, ("config.yaml",)).config
+            told, config = read_provenance(folder), read_run(folder, ("config.yaml",)).config
             kernels = config.get("kernels") or {}
             same.append({
                 "data set": one.dataset.name,
@@ -170,7 +170,7 @@ def setup(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def triangle(methods: Sequence[str], verdicts: Sequence[Verdict]) -> pd.DataFrame:
+def verdict_triangle(methods: Sequence[str], verdicts: Sequence[Verdict]) -> pd.DataFrame:
     """Tests of every two methods: below the diagonal, the row's difference from the column, and the verdict."""
     by_pair = {frozenset((one.a, one.b)): one for one in verdicts}
     rows = []
@@ -187,11 +187,11 @@ def _cell_of_test(method: str, verdict: Verdict) -> str:
     of, mark = verdict.difference, MARKS[verdict.outcome]
     if of.failed:
         return f"ranks{mark}"
-    apart = percent(of.m if verdict.a == method else -of.m)
+    apart = percent_of_ratio(of.m if verdict.a == method else -of.m)
     return f"{'' if apart.startswith('−') else '+'}{apart} %{mark}"
 
 
-def _sheet(table: pd.DataFrame, title: str, caption: str, numbers: bool = False) -> Sheet:
+def _text_sheet(table: pd.DataFrame, title: str, caption: str, numbers: bool = False) -> Sheet:
     """A table of text, with data sets as subheadings; columns after the first may be numbers."""
     named = table.pop("data set").tolist() if "data set" in table else []
     groups = {at: name for at, name in enumerate(named) if at == 0 or named[at - 1] != name}
@@ -204,8 +204,8 @@ def _sheet(table: pd.DataFrame, title: str, caption: str, numbers: bool = False)
 def all_tables(answer: Answer, frame: pd.DataFrame) -> dict[str, Sheet]:
     """Every table of a study, by file name."""
     plan, judged = answer.plan, answer.judged
-    found = {"results": results(frame, stamp(plan))}
-    plain = [slug(one.dataset.name) for one in judged]
+    found = {"results": results_sheet(frame, registration_stamp(plan))}
+    plain = [file_slug(one.dataset.name) for one in judged]
     for place, one in enumerate(judged):
         verdicts = answer.verdicts.get(one.dataset.name, [])
         names = [name for name in one.methods if any(name in (each.a, each.b) for each in verdicts)]
@@ -213,16 +213,18 @@ def all_tables(answer: Answer, frame: pd.DataFrame) -> dict[str, Sheet]:
             title = f"{one.dataset.name}: by how much the error of the row's method is above that of the column's"
             alike = plain.count(plain[place]) > 1 or not plain[place]  # names that differ only in signs
             name = "-".join(["tests", *filter(None, [plain[place]]), *[str(place + 1)] * alike])
-            said = f"{title}. {ABOUT_MARKS}. {stamp(plan)}".strip()
-            found[name] = _sheet(triangle(names, verdicts), title, said, numbers=True)
-    said = f"Ranges, and the values found: median over seeds [least, largest]. {stamp(plan)}".strip()
-    found["searched"] = _sheet(searched(plan, judged), "Searched ranges and values found", said)
+            said = f"{title}. {ABOUT_MARKS}. {registration_stamp(plan)}".strip()
+            found[name] = _text_sheet(verdict_triangle(names, verdicts), title, said, numbers=True)
+    said = f"Ranges, and the values found: median over seeds [least, largest]. {registration_stamp(plan)}".strip()
+    found["searched"] = _text_sheet(searched_frame(plan, judged), "Searched ranges and values found", said)
     sizes = "D features of each of N kernels, K clients, T rounds, rows judged in a seed"
-    found["setup"] = _sheet(setup(plan, judged), "Setup", f"Setup of the study: {sizes}. {stamp(plan)}".strip(), True)
+    found["setup"] = _text_sheet(
+        setup_frame(plan, judged), "Setup", f"Setup of the study: {sizes}. {registration_stamp(plan)}".strip(), True
+    )
     return found
 
 
-def trials(plan: Plan) -> pd.DataFrame:
+def trials_frame(plan: Plan) -> pd.DataFrame:
     """Every trial of every search: data set, method, seed, wave, values, error, state."""
     rows = []
     for dataset, method in product(plan.datasets, plan.all_methods):
@@ -236,7 +238,7 @@ def trials(plan: Plan) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def written(sheet: Sheet, name: str) -> dict[str, str]:
+def table_files(sheet: Sheet, name: str) -> dict[str, str]:
     """Contents of a table's files by name: CSV, Markdown, and LaTeX for both line widths."""
     sheet = replace(sheet, label=f"study-{name}")
     texts = {f"{name}.csv": sheet.csv, f"{name}.md": sheet.markdown}

@@ -11,8 +11,8 @@ from omegaconf import DictConfig
 
 from fkl.basics.errors import FklError, requires_extra
 from fkl.config.choices import Choices
-from fkl.config.compose import compose, each_value
-from fkl.sweeps.optuna import TARGET, count, distribution
+from fkl.config.compose import compose_config, each_value
+from fkl.sweeps.optuna import TARGET, count_values, optuna_distribution
 
 MOST = 100_000
 
@@ -68,10 +68,10 @@ def first_job(overrides: list[Override], folders: Sequence[Path]) -> dict[str, A
             each = each_value(str(override.input_line), choices.names)
             words.append(each if choices.is_group(override.key_or_group) else each[:1])
     first = [some[0] for some in words]
-    config = compose(*first, folders=folders)
+    config = compose_config(*first, folders=folders)
     for place, some in enumerate(words):
         for word in some[1:]:
-            compose(*first[:place], word, *first[place + 1 :], folders=folders)
+            compose_config(*first[:place], word, *first[place + 1 :], folders=folders)
     return config
 
 
@@ -88,7 +88,7 @@ def _count_values(override: Override, names: Callable[[str], list[str]]) -> int:
         _require_finite(word, values.start, values.stop, values.step)
         if not values.step:
             raise FklError(f"{word}: must have a step other than 0")
-        number = count(values)
+        number = count_values(values)
     elif isinstance(values, Glob):
         number = len(values.filter(names(override.key_or_group)))
     else:
@@ -123,7 +123,7 @@ def _require_search(sweeper: DictConfig, overrides: list[Override], names: Calla
         else:
             _count_values(override, names)
         try:
-            distribution(override)
+            optuna_distribution(override)
         except Exception as error:  # any error here is about this word
             raise FklError(f"{word}: {error}") from None
     for key, make in (("sampler", instantiate), ("storage", optuna.storages.get_storage)):

@@ -25,12 +25,20 @@ from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBase
 
 from fkl.basics.errors import BadValue, FklError, require
 from fkl.config.choices import Choices, no_such_key, not_known
-from fkl.config.compose import compose, is_hydras, parsed, quoted, quoted_for_sweep, read_words, sweep_of
-from fkl.config.loading import resolved
+from fkl.config.compose import (
+    compose_config,
+    is_hydras,
+    parse_words,
+    quote_word,
+    quoted_for_sweep,
+    read_words,
+    sweep_of,
+)
+from fkl.config.loading import resolve_config
 from fkl.runs.metrics import LARGER_IS_BETTER, defining_keys, keys_of_samples
 from fkl.sweeps import optuna
 from fkl.sweeps.count import count_jobs, first_job
-from fkl.sweeps.job import listed, run_job
+from fkl.sweeps.job import note_results, run_job
 from fkl.sweeps.launcher_keys import require_allowed, require_folder
 from fkl.sweeps.launchers import Launcher
 
@@ -67,7 +75,7 @@ class JobLoader(ConfigLoader):
     def load_sweep_config(self, master_config: DictConfig, sweep_overrides: list[str]) -> DictConfig:
         """Compose a job's configuration, as for a single run, together with Hydra's node."""
         words = [*self.shared, *sweep_overrides]
-        config = OmegaConf.create(compose(*words, folders=self.folders))
+        config = OmegaConf.create(compose_config(*words, folders=self.folders))
         config["hydra"] = deepcopy(master_config["hydra"])
         OmegaConf.set_readonly(config.hydra, False)
         config.hydra.overrides.task = words
@@ -92,7 +100,7 @@ class NoCallbacks:
     on_job_end = on_job_start
 
 
-def sweep(
+def run_sweep(
     words: Sequence[str],
     folders: Sequence[Path] = (),
     *,
@@ -139,7 +147,7 @@ def sweep(
         require(not other, "objective", objective, f"{one_each} the one with the smallest numbers")
     try:
         with open_dict(config):
-            config.paths = resolved(first)["paths"]
+            config.paths = resolve_config(first)["paths"]
             config.hydra.sweep.dir = str(config.hydra.sweep.dir)
     except OmegaConfBaseException as error:
         raise FklError(f"hydra.sweep.dir: {str(error).splitlines()[0]}") from None
@@ -150,9 +158,9 @@ def sweep(
     shared = [word for word in of_runs if not is_hydras(word)]
     context = HydraContext(config_loader=JobLoader(folders, shared), callbacks=NoCallbacks())  # type: ignore[arg-type]
     alone = config.hydra.launcher._target_.endswith("BasicLauncher")  # progress bars of several workers would mix
-    swept = [*params, *(one.get_key_element().lstrip("+") for one in parsed(of_runs) if one.is_sweep_override())]
+    swept = [*params, *(one.get_key_element().lstrip("+") for one in parse_words(of_runs) if one.is_sweep_override())]
     plan = {"jobs": jobs, "fail_fast": fail_fast, "swept": swept, "quiet": quiet, "progress": alone and not quiet}
-    with listed(Path(folder), plan, quiet):
+    with note_results(Path(folder), plan, quiet):
         if sweeper._target_ == optuna.TARGET:
             made = instantiate(sweeper)
             made.setup(hydra_context=context, task_function=run_job, config=config)
@@ -165,12 +173,12 @@ def sweep(
 def of_jobs(words: Sequence[str], folders: Sequence[Path]) -> tuple[list[str], dict[str, str], list[Override]]:
     """Words of a sweep's jobs: the given words, the sweep of an experiment that they choose, and both merged."""
     given = [word for word in words if not OF_HYDRA.match(word)]
-    chosen = [word for word, one in zip(given, parsed(given), strict=True) if not one.is_sweep_override()]
+    chosen = [word for word, one in zip(given, parse_words(given), strict=True) if not one.is_sweep_override()]
     swept = sweep_of(read_words(chosen), folders)
     words = quoted_for_sweep([*given, *(f"{key}={value}" for key, value in swept.items())], folders)
     of_runs = words[: len(given)]
     params = {key: word.partition("=")[2] for key, word in zip(swept, words[len(given) :], strict=True)}
-    return of_runs, params, optuna.merged(params, of_runs)
+    return of_runs, params, optuna.merge_overrides(params, of_runs)
 
 
 def composed_node(words: Sequence[str]) -> DictConfig:
@@ -181,7 +189,7 @@ def composed_node(words: Sequence[str]) -> DictConfig:
     fkl.basics.errors.FklError
         The message names the key and its allowed values.
     """
-    for word, override in zip(words, parsed(words), strict=True):
+    for word, override in zip(words, parse_words(words), strict=True):
         if not KEYS.fullmatch(override.get_key_element()):
             raise FklError(f"{word}: no such key of Hydra's here; keys are {ALLOWED}")
         if override.is_sweep_override():
@@ -189,15 +197,15 @@ def composed_node(words: Sequence[str]) -> DictConfig:
         if "/" in override.key_or_group and not isinstance(override.value(), str):
             raise BadValue(override.key_or_group, override.value(), "the name of a choice")
     ConfigStore.instance().store(name="fkl_sweep", node=NODE, provider="fkl")
-    optuna.register()
+    optuna.register_sweeper()
     try:
         with hydra.initialize(version_base="1.3", config_path=None):
-            return hydra.compose("fkl_sweep", [quoted(word) for word in words], return_hydra_config=True)
+            return hydra.compose("fkl_sweep", [quote_word(word) for word in words], return_hydra_config=True)
     except (HydraException, OmegaConfBaseException) as error:
-        raise _refusal(error) from None
+        raise _hydra_refusal(error) from None
 
 
-def _refusal(error: Exception) -> FklError:
+def _hydra_refusal(error: Exception) -> FklError:
     """Hydra's error about these words, in one line."""
     if isinstance(error, MissingConfigException) and error.missing_cfg_file:
         return not_known(str(error.missing_cfg_file), error.options or [])

@@ -20,14 +20,14 @@ from filelock import FileLock, Timeout
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from fkl.basics.errors import FklError, library_error, plural, printable, require, with_own_line
-from fkl.basics.files import require_files_in, write_text, writing
-from fkl.config.loading import Run, load
+from fkl.basics.errors import FklError, count_of, library_error, printable_text, require, with_own_line
+from fkl.basics.files import report_write_errors, require_files_in, write_text
+from fkl.config.loading import Run, load_run
 from fkl.engines.base import DivergedError
-from fkl.runs.command import objective, other_warnings, verdict, write_traceback
-from fkl.screen.messages import say, warning
-from fkl.screen.streams import streams
-from fkl.screen.units import number, seconds
+from fkl.runs.command import judge_summary, other_warnings, search_objective, write_traceback
+from fkl.screen.messages import print_lines, show_warning
+from fkl.screen.streams import guard_streams
+from fkl.screen.units import number_text, seconds_text
 
 NOTES, PLAN, LIST, COMPOSED = ".fkl-sweep", "plan.json", "jobs.csv", "multirun.yaml"
 """Names in a sweep's folder: the folder of notes while it runs, the plan in it, the closing list, and Hydra's file."""
@@ -40,7 +40,7 @@ DONE, WRONG = (FINISHED, SKIPPED, DIVERGED), (DIVERGED, FAILED)
 
 
 @contextmanager
-def listed(folder: Path, plan: dict[str, Any], quiet: bool) -> Iterator[None]:
+def note_results(folder: Path, plan: dict[str, Any], quiet: bool) -> Iterator[None]:
     """Let jobs write notes to a sweep's folder in this block, and print the results after it.
 
     Parameters
@@ -62,8 +62,8 @@ def listed(folder: Path, plan: dict[str, Any], quiet: bool) -> Iterator[None]:
         ended = read_notes(notes)
     counts = Counter(note["state"] for note in ended)
     wrong = [note for note in ended if note["state"] in WRONG]
-    for line in (*grouped(ended, FAILED, plan["swept"]), *grouped(ended, DIVERGED, plan["swept"])):
-        warning(line)
+    for line in (*group_reasons(ended, FAILED, plan["swept"]), *group_reasons(ended, DIVERGED, plan["swept"])):
+        show_warning(line)
     # Compare the runs if there are at least two
     done = [note for note in ended if note["state"] in DONE]
     metrics = [note["metric"] for note in done if "metric" in note]
@@ -72,20 +72,20 @@ def listed(folder: Path, plan: dict[str, Any], quiet: bool) -> Iterator[None]:
 
         try:
             compared = compare(folder, max(dict.fromkeys(metrics), key=metrics.count))
-            say("")
+            print_lines("")
             place = {Path(note["folder"]).resolve(): at for at, note in reversed([*enumerate(done)])}
             methods = {run.folder: cell.method for cell, runs in compared.cells.runs.items() for run in runs}
             asked = sorted(methods, key=lambda run: place.get(run, len(place)))
             compared.pivot.show(MOST_ROWS, order=[*dict.fromkeys(methods[run] for run in asked)])
-            say(*compared.conclusions)
+            print_lines(*compared.conclusions)
         except FklError as error:  # such as a run that has changed since then: the sweep is still complete
-            warning(f"not compared: {error}")
+            show_warning(f"not compared: {error}")
     if not quiet:
         states = ", ".join(f"{number} {state}" for state, number in counts.most_common())
-        say("", f"{plural(len(ended), 'run')}: {states}")
-        say(f"  list  {folder / LIST}")
+        print_lines("", f"{count_of(len(ended), 'run')}: {states}")
+        print_lines(f"  list  {folder / LIST}")
         if done:
-            say(f"  next  fkl compare {shlex.quote(str(folder))}: tests, figures, LaTeX")
+            print_lines(f"  next  fkl compare {shlex.quote(str(folder))}: tests, figures, LaTeX")
     if wrong:
         sys.exit(2)
 
@@ -100,10 +100,10 @@ def _folder_of_notes(folder: Path) -> Iterator[Path]:
         If the folder belongs to another running sweep, or has the user's files that a sweep would overwrite.
     """
     notes, table, composed = folder / NOTES, folder / LIST, folder / COMPOSED
-    from fkl.runs.folder import created, release
+    from fkl.runs.folder import create_folder, release_lock
 
-    with created(folder):
-        with writing(folder):
+    with create_folder(folder):
+        with report_write_errors(folder):
             ours = not table.exists() or table.read_text(encoding="utf-8", errors="replace").startswith(
                 ",".join(FIRST_COLUMNS)
             )
@@ -118,12 +118,12 @@ def _folder_of_notes(folder: Path) -> Iterator[Path]:
             except Timeout:
                 require(False, "hydra.sweep.dir", folder, "a folder in which no other sweep is running")
         try:
-            with writing(folder):
+            with report_write_errors(folder):
                 notes.mkdir(exist_ok=True)  # a killed sweep may have left it, and no other sweep uses it
                 _delete_notes(notes)
             yield notes
         finally:
-            with writing(folder):
+            with report_write_errors(folder):
                 if ended := read_notes(notes):
                     import pandas as pd
 
@@ -133,7 +133,7 @@ def _folder_of_notes(folder: Path) -> Iterator[Path]:
                 _delete_notes(notes)
                 with suppress(OSError):
                     notes.rmdir()
-                release(lock)
+                release_lock(lock)
 
 
 def _delete_notes(notes: Path) -> None:
@@ -149,19 +149,19 @@ def read_notes(notes: Path) -> list[dict[str, Any]]:
 
 def _metric_and_mean(run: Run) -> dict[str, Any]:
     """Metric of a finished run (a search's objective, or else its main metric), its mean, and whether it diverged."""
-    from fkl.data.baselines import BLOWN_UP, blown_up, means
+    from fkl.data.baselines import BLOWN_UP, blown_up, summary_means
     from fkl.runs.folder import read_summary
     from fkl.runs.metrics import main_metric
 
     summary = read_summary(run.folder)
     name = run.settings.objective or main_metric(summary)
-    judged = {"metric": name, "mean": float(f"{means(summary)[name]:.6g}")}
+    judged = {"metric": name, "mean": float(f"{summary_means(summary)[name]:.6g}")}
     if blown_up(summary).any():
         judged |= {"state": DIVERGED, "message": f"{name} is more than {BLOWN_UP:g} times that of its baselines"}
     return judged
 
 
-@streams()  # in a launcher's worker, they are the worker's own
+@guard_streams()  # in a launcher's worker, they are the worker's own
 def run_job(config: DictConfig, lost: FklError | None = None) -> float | None:
     """Do one job of a sweep, as Hydra's task function; print a line about it, and write a note on how it ended.
 
@@ -174,7 +174,7 @@ def run_job(config: DictConfig, lost: FklError | None = None) -> float | None:
     Returns
     -------
     float or None
-        Value of `objective`, for a sweeper that searches; infinity if the run failed.
+        Value of `search_objective`, for a sweeper that searches; infinity if the run failed.
     """
     from hydra.core.hydra_config import HydraConfig
     from tqdm import tqdm
@@ -194,13 +194,13 @@ def run_job(config: DictConfig, lost: FklError | None = None) -> float | None:
         note["state"] = NOT_RUN
     else:
         try:
-            run = load(plain, words)
-            from fkl.runs.play import execute
+            run = load_run(plain, words)
+            from fkl.runs.play import execute_run
 
             if lost is not None:
                 raise lost
-            note |= {"state": FINISHED if execute(run, plan["progress"]) else SKIPPED, "folder": str(run.folder)}
-            value = objective(run)
+            note |= {"state": FINISHED if execute_run(run, plan["progress"]) else SKIPPED, "folder": str(run.folder)}
+            value = search_objective(run)
             note |= _metric_and_mean(run)
         except Exception as error:  # the sweep continues after any error
             state = DIVERGED if isinstance(error, DivergedError) else FAILED
@@ -214,7 +214,7 @@ def run_job(config: DictConfig, lost: FklError | None = None) -> float | None:
             folder = write_traceback(error, folder, plain, run.digest if run is not None else "")
             error = library_error(error) or error
             said = str(error) if isinstance(error, FklError) else with_own_line(error)
-            note |= {"state": state, "message": printable(said), "folder": str(folder)}
+            note |= {"state": state, "message": printable_text(said), "folder": str(folder)}
     note["seconds"] = round(time.time() - start, 1)
     write_text(notes / f"job-{number}.json", json.dumps(note))
     if not plan["quiet"]:
@@ -224,18 +224,18 @@ def run_job(config: DictConfig, lost: FklError | None = None) -> float | None:
 
 def _show_job(plan: dict[str, Any], note: dict[str, Any], run: Run | None, ended: list[dict[str, Any]]) -> None:
     """Print a line about a job that has ended."""
-    from fkl.runs.folder import provenance, read_summary
+    from fkl.runs.folder import read_provenance, read_summary
 
     name = mark = told = ""
     if run is not None:
         name = f"{run.algo.label} on {run.dataset.name}"
         if "mean" in note:
             summary = read_summary(run.folder)
-            mark, told = verdict(summary)
-            for text in other_warnings(provenance(run.folder), summary):
-                warning(f"{name}: {text}")
+            mark, told = judge_summary(summary)
+            for text in other_warnings(read_provenance(run.folder), summary):
+                show_warning(f"{name}: {text}")
     left = time_left(plan["started"], time.time(), ended, plan["jobs"])
-    say(job_line(note, plan["jobs"], name, plan["swept"], mark, told, left))
+    print_lines(job_line(note, plan["jobs"], name, plan["swept"], mark, told, left))
 
 
 VARIES = re.compile(r"\S*/\S*|-?\d+(\.\d+)?(e[-+]?\d+)?")
@@ -266,7 +266,7 @@ def job_line(
     varied = " ".join(word for word in words if not word.startswith(("algo=", "dataset=")))
     place = f"{note['job'] + 1:{len(str(jobs))}}/{jobs}"
     if "mean" in note:
-        result = f"{note['metric']} {number(note['mean'])}"
+        result = f"{note['metric']} {number_text(note['mean'])}"
         worse = re.sub("not better than (the|each client's)", "≥", worse_than)
         parts = [mark, place, name, varied, f"{result} {worse}" if mark == "▲" else result]
     else:
@@ -281,10 +281,10 @@ def time_left(started: float, now: float, ended: Iterable[dict[str, Any]], jobs:
     played = sum(state != "finished already" for state in states)
     if not played or len(states) == jobs:
         return ""
-    return f"{seconds(round((now - started) / played * (jobs - len(states))))} left"
+    return f"{seconds_text(round((now - started) / played * (jobs - len(states))))} left"
 
 
-def grouped(ended: Sequence[dict[str, Any]], state: str, swept: Sequence[str]) -> list[str]:
+def group_reasons(ended: Sequence[dict[str, Any]], state: str, swept: Sequence[str]) -> list[str]:
     """One line for each reason why jobs are in this state: their number, their common values, and the first job.
 
     Common values are swept values that all of these jobs share; the line also counts all jobs that have them.

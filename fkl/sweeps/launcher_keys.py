@@ -92,18 +92,18 @@ def require_allowed(hydra: DictConfig) -> None:
         limits = plugins[name]
         inside = {limit.partition(".")[0] for limit in limits if "." in limit}
         known = sorted({*map(str, schemas[name])} - inside | {*limits})
-        for key, value in _entries(node, limits):
+        for key, value in _nested_entries(node, limits):
             if name == "joblib" and key in OF_JOBLIB_ALONE:
                 require(value == schemas[name][key], f"hydra.{kind}.{key}", value, "omitted; fkl uses only n_jobs")
             _require_value(f"hydra.{kind}.{key}", value, known, limits.get(key))
 
 
-def _entries(node: dict[str, Any], limits: Iterable[str], before: str = "") -> Iterator[tuple[str, Any]]:
+def _nested_entries(node: dict[str, Any], limits: Iterable[str], before: str = "") -> Iterator[tuple[str, Any]]:
     """Keys and values, including those of inner mappings whose keys are limited."""
     for name, value in node.items():
         key = f"{before}{name}"
         if isinstance(value, dict) and any(limit.startswith(f"{key}.") for limit in limits):
-            yield from _entries(value, limits, f"{key}.")
+            yield from _nested_entries(value, limits, f"{key}.")
         else:
             yield key, value
 

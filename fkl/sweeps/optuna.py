@@ -16,8 +16,8 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import MISSING, DictConfig, OmegaConf
 
-from fkl.config.compose import parsed
-from fkl.screen.messages import warning
+from fkl.config.compose import parse_words
+from fkl.screen.messages import show_warning
 
 if TYPE_CHECKING:
     import optuna
@@ -101,8 +101,8 @@ class Search(Sweeper):
         folder = Path(str(self.config.hydra.sweep.dir))
         folder.mkdir(parents=True, exist_ok=True)
         OmegaConf.save(self.config, folder / "multirun.yaml")
-        overrides = merged(self.params, arguments)
-        space = {one.get_key_element(): distribution(one) for one in overrides if one.is_sweep_override()}
+        overrides = merge_overrides(self.params, arguments)
+        space = {one.get_key_element(): optuna_distribution(one) for one in overrides if one.is_sweep_override()}
         shared = [
             f"{one.get_key_element()}={one.get_value_element_as_str()}"
             for one in overrides
@@ -137,18 +137,18 @@ def _value_of_run(ended: JobReturn, worst: float) -> float:
     try:
         value = float(ended.return_value)
     except Exception as error:  # any error: the search continues, as sweeps do
-        warning(f"{type(error).__name__}: {error}")
+        show_warning(f"{type(error).__name__}: {error}")
         return worst
     return value if math.isfinite(value) else worst
 
 
-def merged(params: Mapping[str, str] | None, words: Sequence[str]) -> list[Override]:
+def merge_overrides(params: Mapping[str, str] | None, words: Sequence[str]) -> list[Override]:
     """Overrides of all jobs; as in Hydra, the last word about a key counts."""
-    every = parsed([*(f"{key}={value}" for key, value in (params or {}).items()), *words])
+    every = parse_words([*(f"{key}={value}" for key, value in (params or {}).items()), *words])
     return list({override.get_key_element(): override for override in every}.values())
 
 
-def distribution(override: Override) -> "BaseDistribution":
+def optuna_distribution(override: Override) -> "BaseDistribution":
     """Distribution of a key's values in Optuna: an interval, or the values of a range or a choice.
 
     Raises
@@ -165,19 +165,19 @@ def distribution(override: Override) -> "BaseDistribution":
         return kind(values.start, values.end, log="log" in values.tags)
     if isinstance(values, RangeSweep) and not values.shuffle:
         start, step = values.start, values.step
-        last = start + (count(values) - 1) * step  # type: ignore[operator]
+        last = start + (count_values(values) - 1) * step  # type: ignore[operator]
         kind = IntDistribution if isinstance(start, int) and isinstance(step, int) else FloatDistribution
         return kind(min(start, last), max(start, last), step=abs(step))  # type: ignore[type-var]
     choices: Any = override.sweep_iterator(transformer=Transformer.encode)
     return CategoricalDistribution([*choices])
 
 
-def count(values: RangeSweep) -> int:
+def count_values(values: RangeSweep) -> int:
     """Number of values in a range, without its end."""
     return max(0, math.ceil((values.stop - values.start) / values.step))  # type: ignore[operator]
 
 
-def register() -> None:
+def register_sweeper() -> None:
     """Register ``hydra/sweeper=optuna``, which replaces any other plugin with that name."""
     store = ConfigStore.instance()
     known = store.repo.get("hydra", {}).get("sweeper", {}).get("optuna.yaml")

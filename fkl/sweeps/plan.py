@@ -6,12 +6,12 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from fkl.basics.errors import plural
+from fkl.basics.errors import count_of
 from fkl.config.choices import Choices
-from fkl.config.compose import compose
-from fkl.config.loading import Run, load
-from fkl.runs.forecast import Forecast, forecast
-from fkl.screen.units import bytes_of, seconds
+from fkl.config.compose import compose_config
+from fkl.config.loading import Run, load_run
+from fkl.runs.forecast import Forecast, forecast_run
+from fkl.screen.units import bytes_of, seconds_text
 from fkl.sweeps.count import count_jobs, each_job
 from fkl.sweeps.hydra import OF_HYDRA, composed_node, of_jobs
 
@@ -33,16 +33,16 @@ def plan_sweep(words: Sequence[str], folders: Sequence[Path] = ()) -> tuple[list
     _, _, overrides = of_jobs(words, folders)
     sweeper = composed_node([word for word in words if OF_HYDRA.match(word)]).hydra.sweeper
     jobs = count_jobs(sweeper, overrides, names)
-    runs = [load(compose(*job, folders=folders), job) for job in each_job(overrides, names)]
+    runs = [load_run(compose_config(*job, folders=folders), job) for job in each_job(overrides, names)]
     by_shape: dict[str, list[Run]] = {}
     for run in runs:
-        by_shape.setdefault(_shape(run), []).append(run)
+        by_shape.setdefault(_timing_shape(run), []).append(run)
     bar = tqdm(by_shape.values(), "measuring", leave=False, disable=None)
     found = []
     for alike in bar:
-        one = forecast(alike[0])
+        one = forecast_run(alike[0])
         found.append((alike, [one.of(run.settings.replicates) for run in alike]))
-    found.sort(key=lambda pair: -_total(pair[1]))
+    found.sort(key=lambda pair: -_sum_totals(pair[1]))
     every = [one for _, several in found for one in several]
     rows = []
     shared = set.intersection(*({*run.words} for run in runs))
@@ -50,11 +50,18 @@ def plan_sweep(words: Sequence[str], folders: Sequence[Path] = ()) -> tuple[list
         varied = [word for word in alike[0].words if all(word in run.words for run in alike) and word not in shared]
         other = " ".join(word for word in varied if not word.startswith(("algo=", "dataset=")))
         name = f"{several[0].name}  {other}".strip()
-        rows.append((name, f"{len(several)}", seconds(_total(several) / len(several)), seconds(_total(several))))
+        rows.append(
+            (
+                name,
+                f"{len(several)}",
+                seconds_text(_sum_totals(several) / len(several)),
+                seconds_text(_sum_totals(several)),
+            )
+        )
     more = len(found) - ROWS
     lines = [
-        plural(jobs, "run"),
-        f"  time      about {seconds(_total(every))} one after another, with engine={every[0].engine}",
+        count_of(jobs, "run"),
+        f"  time      about {seconds_text(_sum_totals(every))} one after another, with engine={every[0].engine}",
         f"  disk      about {bytes_of(sum(one.disk for one in every))}",
         f"  memory    at most {bytes_of(max(one.memory for one in every))} per replicate, without the data",
     ]
@@ -62,11 +69,11 @@ def plan_sweep(words: Sequence[str], folders: Sequence[Path] = ()) -> tuple[list
     return lines, rows
 
 
-def _total(several: Sequence[Forecast]) -> float:
+def _sum_totals(several: Sequence[Forecast]) -> float:
     return sum(one.seconds for one in several)
 
 
-def _shape(run: Run) -> str:
+def _timing_shape(run: Run) -> str:
     """The part of a configuration that decides a run's time, without rates and bandwidths, which are not counts."""
     plain = {key: value for key, value in run.resolved.items() if key not in WITHOUT_SHAPE}
     for group in ("algo", "kernels"):

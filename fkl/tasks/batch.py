@@ -14,11 +14,11 @@ from fkl.basics.keys import Keys, key
 from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.config.loading import Run
 from fkl.contract.world import Algorithm, World
-from fkl.data.baselines import constants, in_units
+from fkl.data.baselines import best_constant_errors, in_units
 from fkl.data.problem import FOLDS, Batch, Problem, Table
 from fkl.kernels.losses import OF_CLASSES, Rows
 from fkl.network import Topology
-from fkl.screen.messages import showing
+from fkl.screen.messages import show_messages
 from fkl.tasks.stream import DIABETES
 from fkl.tasks.task import (
     LARGEST,
@@ -28,7 +28,7 @@ from fkl.tasks.task import (
     RowLosses,
     Task,
     differs_by_replicate,
-    fairness,
+    fairness_columns,
     has_drawn_samples,
     in_precision,
     note_new_words,
@@ -204,7 +204,7 @@ def _redrawn_batch(run: Run, shared: Table | None, replicate: int) -> tuple[Batc
     """One replicate's split and graph; otherwise all replicates share those of replicate 0."""
     streams = Streams(run.settings.seed, (replicate,))
     [generator] = streams.generators(Role.DATA)
-    with showing(results=False, notes=False):
+    with show_messages(results=False, notes=False):
         table = read_table_anew(run, generator) if shared is None else shared
         batch = drawn_batch(run, table, generator)
     topology = topology_of_run(run, batch.clients, streams.generators(Role.TOPOLOGY)[0])
@@ -252,7 +252,7 @@ class TestedBooks(Books):
         self.intervals: SplitIntervals | None = None
         self.last: list[Array] = []
         """Predictions for the test samples after the last judged round, if there are intervals."""
-        self.at_the_end = constants([learned] * replicates, [tested] * replicates, self.classes)
+        self.at_the_end = best_constant_errors([learned] * replicates, [tested] * replicates, self.classes)
 
     def enter_theta(self, t: int, theta: Array, width: int | None) -> bool:
         """Record theta (R, K, width) of iteration t + 1; return whether all its entries are below `LARGEST`."""
@@ -281,7 +281,7 @@ class TestedBooks(Books):
             self.at_the_end |= in_units(self.by_round["test_mse"][-1], self._variance, self.problem.scale.y_unit)
         tested = self.count["test"]
         errors = np.where(tested, self.by_client[error], 0.0)
-        self.at_the_end |= fairness(error, errors * tested, tested, self.problem.site)
+        self.at_the_end |= fairness_columns(error, errors * tested, tested, self.problem.site)
 
 
 class BatchJudge(TestedBooks):

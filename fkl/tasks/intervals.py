@@ -255,12 +255,12 @@ def expected_coverage(counts: Integers, ranks: Integers) -> Array:
     for (n, rank), clients in zip(pairs.T, size, strict=True):
         p = scipy.special.betainc(rank, n - rank + 1, t) if rank <= n else np.zeros_like(t)
         below.append(scipy.stats.binom.pmf(np.arange(clients + 1), clients, p[:, None]))
-    happened = reduce(_convolved, below)
+    happened = reduce(_convolve_sums, below)
     fewer = np.cumsum(happened, axis=1)[:, :-1]
     return np.tile(weight / (2 * PANELS), PANELS) @ fewer
 
 
-def _convolved(a: Array, b: Array) -> Array:
+def _convolve_sums(a: Array, b: Array) -> Array:
     """Distributions of sums (nodes, m + n + 1), from those of independent terms (nodes, m + 1) and (nodes, n + 1)."""
     a, b = (a, b) if a.shape[1] >= b.shape[1] else (b, a)
     total = np.zeros((len(a), a.shape[1] + b.shape[1] - 1))

@@ -9,16 +9,16 @@ import numpy as np
 
 from fkl.basics.arrays import Array
 from fkl.basics.errors import BrokenPromiseError, FklError
-from fkl.basics.memory import nbytes, require_memory
+from fkl.basics.memory import count_bytes, require_memory
 from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.config.loading import Run
 from fkl.contract.star import Fitted
 from fkl.contract.world import Algorithm, World
-from fkl.data.baselines import constants
+from fkl.data.baselines import best_constant_errors
 from fkl.data.encoder import Encoder
 from fkl.data.problem import Batch, PerReplicate, Scale
-from fkl.kernels.threads import most
-from fkl.screen.messages import showing
+from fkl.kernels.threads import largest_threads
+from fkl.screen.messages import show_messages
 from fkl.tasks.batch import PARTS, SHARES, drawn_batch, sample_counts, with_other_tests
 from fkl.tasks.task import (
     Books,
@@ -53,7 +53,7 @@ class PerReplicateTask(Task):
         shared = None if has_drawn_samples(run) else read_table(run, shared_generator(settings.seed, Role.DATA))
         batches: list[Batch] = []
         for generator in Streams(settings.seed, tuple(range(settings.replicates))).generators(Role.DATA):
-            with showing(results=False, notes=False) if batches else nullcontext():
+            with show_messages(results=False, notes=False) if batches else nullcontext():
                 table = read_table_anew(run, generator) if shared is None else shared
                 batches.append(drawn_batch(run, table, generator))
             if batches[-1].clients != batches[0].clients:
@@ -61,7 +61,9 @@ class PerReplicateTask(Task):
                 raise FklError(f"{run.dataset.name}: replicates have {counts} clients, but need the same number")
             if len(batches) == 1:
                 rest = settings.replicates - 1
-                require_memory(rest * nbytes(batches[0]), f"a split for each of {rest + 1} replicates", "replicates")
+                require_memory(
+                    rest * count_bytes(batches[0]), f"a split for each of {rest + 1} replicates", "replicates"
+                )
         if not getattr(run.algo, "several_classes", False):
             require_number(run, batches[0].encoder)
         return cls(PerReplicate(tuple(batches)))
@@ -85,7 +87,7 @@ class PerReplicateTask(Task):
 
     def replicates_at_once(self, rehearse: Callable[[], tuple[int, int]]) -> int:
         """One per thread, because replicates share nothing, and their rounds are long."""
-        return most()
+        return largest_threads()
 
     def first_round(self) -> PerReplicate:
         """The problem of one replicate."""
@@ -142,7 +144,7 @@ class FittedJudge(Books):
             for name, training in (("training_samples", True), ("test_samples", False))
         }
         learned, tested = ([batch.part(training)[1] for batch in self._batches] for training in (True, False))
-        self.at_the_end = constants(learned, tested, classes=True)
+        self.at_the_end = best_constant_errors(learned, tested, classes=True)
 
     def enter(self, t: int, outcome: Fitted) -> bool:
         """Record round t; return whether all figures are finite."""

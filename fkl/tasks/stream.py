@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.arrays import Array, traced
+from fkl.basics.arrays import Array, is_traced
 from fkl.basics.errors import key_prefix, require
-from fkl.basics.memory import blocks, chosen, empty, zeros
-from fkl.basics.memory import variance as variance_of
+from fkl.basics.memory import empty_array, row_blocks, take_values, zeros_array
+from fkl.basics.memory import row_variance as variance_of
 from fkl.basics.pointwise import SQUARED, PointwiseLoss
 from fkl.config.loading import Run
 from fkl.contract.world import Algorithm, Outcome, World
-from fkl.data.baselines import baselines, best_constant, in_units
+from fkl.data.baselines import baseline_errors, best_constant, in_units
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
 from fkl.kernels.client_tiles import sums_in_order, tile_sums
@@ -34,7 +34,7 @@ from fkl.tasks.task import (
     Values,
     differs_by_replicate,
     drawn_rounds,
-    fairness,
+    fairness_columns,
     losses_of,
     other_values,
     present_in_replicate,
@@ -129,7 +129,7 @@ class StreamTask(Task):
     @property
     def targets(self) -> NDArray[Any]:
         """Targets of the present clients."""
-        return chosen(self.problem.y, self.problem.present)
+        return take_values(self.problem.y, self.problem.present)
 
     def judge(self, world: World, method: Algorithm) -> "StreamJudge":
         """Errors and regrets so far."""
@@ -245,14 +245,14 @@ class Sums(NamedTuple):
         y_hat, squared_norm, of_round = outcome.y_hat, outcome.squared_norm(), outcome.loss
         of_kernels = self.kernel_loss
         if of_round is not None and of_kernels is None:
-            of_kernels = zeros(of_round.shape, of_round.dtype)
-        if traced(self.loss):
+            of_kernels = zeros_array(of_round.shape, of_round.dtype)
+        if is_traced(self.loss):
             shown = {name: present * one for name, one in loss.shown(y_hat, y).items()}
             total = self.loss + (shown[loss.column] + lam * present * squared_norm)
             if of_round is not None and of_kernels is not None:
                 of_kernels = of_kernels + of_round * present[:, None]
             return Sums(tuple(map(add, self.errors, shown.values())), total, of_kernels)
-        for some in blocks(len(present), CLIENTS_AT_A_TIME):
+        for some in row_blocks(len(present), CLIENTS_AT_A_TIME):
             here = present[some]
             if not here.any():
                 continue
@@ -274,10 +274,10 @@ class Sums(NamedTuple):
         """Each client's regret so far, (R, K); NaN for a method without kernels."""
         if self.kernel_loss is None:
             return np.full(self.loss.shape, np.nan)
-        if traced(self.loss):
+        if is_traced(self.loss):
             return self.loss - self.kernel_loss.min(axis=-1)
-        regret = empty(self.loss.shape)
-        for some in blocks(self.loss.shape[1], CLIENTS_AT_A_TIME):
+        regret = empty_array(self.loss.shape)
+        for some in row_blocks(self.loss.shape[1], CLIENTS_AT_A_TIME):
             regret[:, some] = self.loss[:, some] - self.kernel_loss[:, some].min(axis=-1)
         return regret
 
@@ -325,8 +325,8 @@ class StreamJudge:
     def __init__(self, problem: Problem, replicates: int, lam: float) -> None:
         self.problem, self.lam = problem, lam
         shape = (replicates, problem.clients)
-        self.errors: tuple[Array, ...] = tuple(zeros(shape) for _ in problem.loss.columns)
-        self.loss: Array = zeros(shape)
+        self.errors: tuple[Array, ...] = tuple(zeros_array(shape) for _ in problem.loss.columns)
+        self.loss: Array = zeros_array(shape)
         self.kernel_loss: Array | None = None
         self.of_rounds = {name: np.zeros((problem.rounds, replicates)) for name in problem.loss.columns}
         self.mean_loss = np.zeros((problem.rounds, replicates))
@@ -414,7 +414,7 @@ class StreamJudge:
             "regret_hindsight": self.mean_loss - np.cumsum(best.mean(axis=1))[:, None],
             **{
                 name: np.broadcast_to((np.cumsum(errors.sum(axis=1)) / self._samples)[:, None], self.mean_loss.shape)
-                for name, errors in baselines(problem).items()
+                for name, errors in baseline_errors(problem).items()
             },
         }
         if self.calibration is not None:
@@ -434,11 +434,11 @@ class StreamJudge:
         problem, shape = self.problem.until(self._rounds), self.loss.shape
         best_of_all, linear = (loss[: self._rounds] for loss in (best, linear_loss(self.problem)))
         clients: Values = {}
-        for some in blocks(problem.clients):
+        for some in row_blocks(problem.clients):
             own = np.broadcast_to(best_of_all, problem.y.shape)[:, some], linear[:, some]
             for name, values in self._of_clients(some, problem.of_clients(some), *own).items():
                 if name not in clients:
-                    clients[name] = empty((*values.shape[:-1], shape[1]), values.dtype)
+                    clients[name] = empty_array((*values.shape[:-1], shape[1]), values.dtype)
                 clients[name][..., some] = values
         samples = clients["rounds"]
         if self.calibration is not None:
@@ -450,10 +450,10 @@ class StreamJudge:
             known = problem.present * (problem.expected - problem.y) ** 2
             clients["regret_dynamic"] = self.errors[0] - known.sum(axis=0)
         if self.main == "mse":
-            variance = float(variance_of(chosen(problem.y, problem.present)))
+            variance = float(variance_of(take_values(problem.y, problem.present)))
             summary |= in_units(self.of_rounds["mse"][self._rounds - 1], variance, problem.scale.y_unit)
         return Columns(
-            self.by_round(best), clients, summary | fairness(self.main, self.errors[0], samples, problem.site)
+            self.by_round(best), clients, summary | fairness_columns(self.main, self.errors[0], samples, problem.site)
         )
 
     def _of_clients(self, some: slice, problem: Problem, best: Array, linear: Array) -> Values:
@@ -473,7 +473,7 @@ class StreamJudge:
             "regret_best_kernel": own.regret_best_kernel,
             "regret_hindsight": own.loss - best.sum(axis=0),
             "regret_linear": own.loss - linear.sum(axis=0),
-            **{name: errors.sum(axis=0) / mean for name, errors in baselines(problem).items()},
+            **{name: errors.sum(axis=0) / mean for name, errors in baseline_errors(problem).items()},
             **of_target,
         }
 
@@ -485,7 +485,7 @@ class StreamJudge:
 
 def _where_present(problem: Problem, values: Array) -> Array:
     """Values (T, K), or one value for all, with 0 where a client is absent."""
-    made = empty(problem.y.shape)
-    for some in blocks(problem.clients):
+    made = empty_array(problem.y.shape)
+    for some in row_blocks(problem.clients):
         made[:, some] = np.where(problem.present[:, some], np.broadcast_to(values, made.shape)[:, some], 0.0)
     return made

@@ -19,24 +19,24 @@ from fkl.basics.errors import (
     BadValue,
     BrokenPromiseError,
     FklError,
+    count_of,
     in_one_line,
     key_prefix,
-    plural,
     require,
     with_own_line,
 )
-from fkl.basics.memory import blocks, by_block, empty
+from fkl.basics.memory import by_block, empty_array, row_blocks
 from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.config.loading import Run
 from fkl.contract.world import Algorithm, World
 from fkl.data.dealt_rows import is_judged
 from fkl.data.encoder import WORDS_SHOWN, Encoder
-from fkl.data.normalise import normalise
+from fkl.data.normalise import normalise_table
 from fkl.data.problem import Scale, Table
 from fkl.data.store import Store
 from fkl.kernels import Dictionary
 from fkl.network import Topology
-from fkl.screen.messages import note
+from fkl.screen.messages import print_note
 from fkl.wire.channel import BETWEEN_PEERS, WITH_A_SERVER, Direction
 
 
@@ -260,8 +260,8 @@ class Task:
     def describe(self) -> str:
         """A line that describes the data of a run."""
         problem = self.problem
-        words = [plural(problem.clients, "client"), self.amount, plural(problem.dimension, "feature")]
-        left_out = [f"{plural(problem.rows_left_out, 'row')} dropped"] if problem.rows_left_out else []
+        words = [count_of(problem.clients, "client"), self.amount, count_of(problem.dimension, "feature")]
+        left_out = [f"{count_of(problem.rows_left_out, 'row')} dropped"] if problem.rows_left_out else []
         return ", ".join([*words, *left_out, *self.incomplete])
 
     @property
@@ -273,7 +273,7 @@ class Task:
     @property
     def amount(self) -> str:
         """Number of samples or rounds, with its unit."""
-        return plural(self.problem.rounds, "round")
+        return count_of(self.problem.rounds, "round")
 
     @property
     def targets(self) -> NDArray[Any]:
@@ -529,7 +529,7 @@ def worst_tenth(errors: Array) -> Array:
     return _in_order(errors)[:, -worst:].mean(axis=1)
 
 
-def gini(errors: Array) -> Array:
+def gini_coefficient(errors: Array) -> Array:
     """Gini coefficient sum_ij |e_i - e_j| / (2 K sum_i e_i), (R,) from (R, K): 0 for equal errors, always below 1.
 
     For e_1 <= ... <= e_K it is 2 sum_i i e_i / (K sum_i e_i) - (K + 1) / K.
@@ -537,7 +537,7 @@ def gini(errors: Array) -> Array:
     K = errors.shape[1]
     total, ordered = errors.sum(axis=1), _in_order(errors)
     equal = ordered[:, 0] == ordered[:, -1]
-    for some in blocks(K):
+    for some in row_blocks(K):
         ordered[:, some] *= np.arange(some.start + 1.0, some.stop + 1.0)
     weighted = ordered.sum(axis=1)  # the bits of a matrix product would depend on R
     share = 2 * weighted / (K * np.where(total > 0, total, 1)) - (K + 1) / K
@@ -546,13 +546,13 @@ def gini(errors: Array) -> Array:
 
 def _in_order(errors: Array) -> Array:
     """The errors of each replicate, (R, K), in ascending order."""
-    ordered = empty(errors.shape)
+    ordered = empty_array(errors.shape)
     ordered[...] = errors
     ordered.sort(axis=1)
     return ordered
 
 
-def fairness(name: str, sums: Array, count: NDArray[np.int64], site: NDArray[np.int64]) -> dict[str, Array]:
+def fairness_columns(name: str, sums: Array, count: NDArray[np.int64], site: NDArray[np.int64]) -> dict[str, Array]:
     """Columns of a summary: worst tenth and Gini coefficient over clients and, if there are several, over sites.
 
     Parameters
@@ -578,10 +578,10 @@ def _worst_and_gini(name: str, what: str, sums: Array, count: NDArray[np.int64])
     judged = count > 0
     if not judged.any():
         return {f"{name}_{figure}{what}": np.full(len(sums), np.nan) for figure in ("worst_tenth", "gini")}
-    errors, every = empty((len(sums), int(judged.sum()))), judged.all()
+    errors, every = empty_array((len(sums), int(judged.sum()))), judged.all()
     for of_one, sums_of_one in zip(errors, sums, strict=True):
         np.divide(sums_of_one if every else sums_of_one[judged], count if every else count[judged], out=of_one)
-    return {f"{name}_worst_tenth{what}": worst_tenth(errors), f"{name}_gini{what}": gini(errors)}
+    return {f"{name}_worst_tenth{what}": worst_tenth(errors), f"{name}_gini{what}": gini_coefficient(errors)}
 
 
 # ---- Samples and graph of a run, from data set, scaling, partition and topology, and the clients that take part
@@ -651,14 +651,14 @@ def scaled_by(run: Run, table: Table, rows: NDArray[np.bool_] | None = None) -> 
     """
     with key_prefix("dataset"):
         if table.cells is None or rows is None:
-            return normalise(table, run.settings.scaling)
-        return normalise(table.learned_from(rows), run.settings.scaling, rows)
+            return normalise_table(table, run.settings.scaling)
+        return normalise_table(table.learned_from(rows), run.settings.scaling, rows)
 
 
 def note_new_words(table: Table, training: NDArray[np.bool_]) -> None:
     """Print a note if test rows of a user's table have words that no training row has."""
     if table.cells is not None and (words := table.cells.new_words(training)):
-        note(f"{table.where}: {words}")
+        print_note(f"{table.where}: {words}")
 
 
 def require_number(run: Run, encoder: Encoder | None) -> None:
@@ -691,7 +691,7 @@ def split_table(run: Run, table: Table, generator: np.random.Generator) -> Any:
 def read_table_anew(run: Run, generator: np.random.Generator) -> Table:
     """A replicate's own table."""
     table = read_table(run, generator)
-    if _simulated(run):
+    if _is_simulated(run):
         return table
     return replace(table, site_names=tuple(f"drawn{number + 1}" for number in range(len(table.site_names))))
 
@@ -705,10 +705,10 @@ def in_precision(problem: Any, run: Run) -> Any:
 
 def has_drawn_samples(run: Run) -> bool:
     """Whether a data set has other samples if it is loaded again."""
-    return _simulated(run) or getattr(run.dataset, "drawn", False)
+    return _is_simulated(run) or getattr(run.dataset, "drawn", False)
 
 
-def _simulated(run: Run) -> bool:
+def _is_simulated(run: Run) -> bool:
     """Whether the samples are drawn, not read from files."""
     return not run.dataset.data_files and not hasattr(run.dataset, "fingerprint")
 

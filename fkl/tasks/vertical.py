@@ -14,7 +14,7 @@ from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.config.loading import Run
 from fkl.contract.parties import Scored, draw_split_and_generator
 from fkl.contract.world import Algorithm, World
-from fkl.data.baselines import constants, in_units
+from fkl.data.baselines import best_constant_errors, in_units
 from fkl.data.problem import Table
 from fkl.data.vertical import Vertical
 from fkl.network import Topology
@@ -200,7 +200,7 @@ class ScoredJudge(Books):
             self.row_losses = [RowLosses(numbers[rows], each.astype(np.float64)) for rows, each in pairs]
         # Errors of a constant on the test rows
         y, tested = self._problem.y, [self._problem.y[rows] for rows in outcome.rows]
-        self.at_the_end |= constants([np.delete(y, rows) for rows in outcome.rows], tested, classes)
+        self.at_the_end |= best_constant_errors([np.delete(y, rows) for rows in outcome.rows], tested, classes)
         if not classes:
             variance = np.array([targets.var() for targets in tested])
             self.at_the_end |= in_units(np.array(values), variance, self._problem.scale.y_unit)

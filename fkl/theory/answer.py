@@ -6,20 +6,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fkl.basics.errors import FklError, plural
+from fkl.basics.errors import FklError, count_of
 from fkl.conditions.wrapped import OnMessages
 from fkl.config.loading import Run
-from fkl.conformance.identities import Identity, identities
+from fkl.conformance.identities import Identity, evaluate_identities
 from fkl.engines.base import Experiment, Numba, make_world
 from fkl.engines.rounds import within_memory
 from fkl.kernels.threads import at_most
 from fkl.runs.finished_runs import FinishedRun
-from fkl.runs.prepare import prepare, to_play_again
-from fkl.screen.messages import note, say
+from fkl.runs.prepare import prepare_run, to_play_again
+from fkl.screen.messages import print_lines, print_note
 from fkl.screen.sheet import Sheet
 from fkl.theory import THEORIES, WITHOUT
-from fkl.theory.base import LOOSE, Theorem, Verdict, judged
-from fkl.theory.figure import draw
+from fkl.theory.base import LOOSE, Theorem, Verdict, judge_forms
+from fkl.theory.figure import draw_bounds
 
 BOUNDS = ("bound", "left", "right", "right / left", "answer")
 IDENTITIES = ("identity", "left", "right", "answer")
@@ -45,53 +45,53 @@ class Answer(NamedTuple):
         return (*bounds, *(one.name for one in self.identities if not one.holds))
 
 
-def command(finished: FinishedRun, format: str, verbose: bool) -> bool:
+def bound_command(finished: FinishedRun, format: str, verbose: bool) -> bool:
     """Print whether a run's theorems hold; return whether nothing is wrong."""
     run = to_play_again(finished)
-    answer = answered(run)
+    answer = answer_run(run)
     where = f"{run.algo.label} on {finished.provenance['dataset']}"
     first = _first_line(answer, where)
     if format == "table":
-        say(first, "")
+        print_lines(first, "")
     else:
-        note(first)
+        print_note(first)
     if answer.verdicts:
-        Sheet.from_rows(BOUNDS, [_row(one) for one in answer.verdicts], range(1, 4)).show(format)
+        Sheet.from_rows(BOUNDS, [_answer_row(one) for one in answer.verdicts], range(1, 4)).show(format)
         if format == "table":
-            say(*_notes(answer.verdicts))
+            print_lines(*_answer_notes(answer.verdicts))
     if answer.identities:
         if format == "table" and answer.verdicts:
-            say("")
+            print_lines("")
         Sheet.from_rows(IDENTITIES, [_identity_row(one) for one in answer.identities], (1, 2)).show(format)
     if answer.verdicts:
-        draw(finished.folder, answer.verdicts, run.algo.label)
-        note(f"figure: {finished.folder / 'bound.png'}")
+        draw_bounds(finished.folder, answer.verdicts, run.algo.label)
+        print_note(f"figure: {finished.folder / 'bound.png'}")
     if verbose:
-        say("", *_statements(answer))
+        print_lines("", *_statement_lines(answer))
     return not answer.wrong
 
 
-def answered(run: Run) -> Answer:
+def answer_run(run: Run) -> Answer:
     """Repeat all replicates of a run, one after another, and judge its theorems."""
     label = run.algo.label
-    experiment = replace(prepare(run), engine=Numba())
+    experiment = replace(prepare_run(run), engine=Numba())
     if why := _changed_by(run, experiment):
         raise FklError(f"{label}: no bound is computed, because the theorems do not cover a run with {why}")
     with at_most(run.settings.threads), np.errstate(all="ignore"), within_memory(experiment, 1):
         verdicts, own = by_theory(experiment)
-        found = Answer(verdicts, (*identities(experiment, (0,)), *own))
+        found = Answer(verdicts, (*evaluate_identities(experiment, (0,)), *own))
     if not (found.verdicts or found.identities):
-        raise FklError(f"{label}: {_without(label)}", help=[f"methods with bounds: {', '.join(THEORIES)}"])
+        raise FklError(f"{label}: {_label_without_number(label)}", help=[f"methods with bounds: {', '.join(THEORIES)}"])
     return found
 
 
 def by_theory(experiment: Experiment) -> Answer:
     """Verdicts on the method's theorems, and the identities that conformance does not check."""
-    theorems, own = played(experiment)
-    return Answer(tuple(verdict for theorem in theorems for verdict in judged(theorem)), own)
+    theorems, own = repeat_replicates(experiment)
+    return Answer(tuple(verdict for theorem in theorems for verdict in judge_forms(theorem)), own)
 
 
-def played(experiment: Experiment) -> tuple[list[tuple[Theorem, ...]], tuple[Identity, ...]]:
+def repeat_replicates(experiment: Experiment) -> tuple[list[tuple[Theorem, ...]], tuple[Identity, ...]]:
     """Each of the method's theorems on every replicate, and the identities of `by_theory` on the first."""
     theory = THEORIES.get(experiment.algorithm.label)
     if theory is None:
@@ -120,7 +120,7 @@ def _changed_by(run: Run, experiment: Experiment) -> str:
     return "" if run.settings.stop_when is None else "stop_when"
 
 
-def _without(label: str) -> str:
+def _label_without_number(label: str) -> str:
     return f"no bound is computed: {WITHOUT.get(label, 'fkl knows no theorem about it')}"
 
 
@@ -130,7 +130,7 @@ def _first_line(answer: Answer, where: str) -> str:
     if not answer.verdicts:
         label = where.partition(" on ")[0]
         names = " and ".join(one.name for one in answer.identities)
-        return f"✓ {where}: identities hold ({names}); {_without(label)}"
+        return f"✓ {where}: identities hold ({names}); {_label_without_number(label)}"
     apply = [one for one in answer.verdicts if not one.form.unmet]
     if not apply:
         return f"▲ {where}: no bound applies"
@@ -141,19 +141,19 @@ def _first_line(answer: Answer, where: str) -> str:
     rest = f"; {others} not applicable" if others else ""
     one = len(telling or vacuous) == 1
     if not telling:
-        held = f"{plural(len(vacuous), 'bound')} {'holds, but says' if one else 'hold, but say'} nothing here"
+        held = f"{count_of(len(vacuous), 'bound')} {'holds, but says' if one else 'hold, but say'} nothing here"
         return f"▲ {where}: {held}{closest}{rest}"
     most = max((one.factor for one in vacuous), default=0)
     rest = f"; {len(vacuous)} vacuous, by a factor of up to {most:.3g}{rest}" if vacuous else rest
-    return f"✓ {where}: {plural(len(telling), 'bound')} hold{'s' * one}{closest}{rest}"
+    return f"✓ {where}: {count_of(len(telling), 'bound')} hold{'s' * one}{closest}{rest}"
 
 
-def _row(one: Verdict) -> list[str]:
+def _answer_row(one: Verdict) -> list[str]:
     numbers = (f"{one.left:.3g}", f"{one.right:.3g}", f"{one.factor:.3g}" if np.isfinite(one.factor) else "-")
     return [one.name, *numbers, one.answer]
 
 
-def _notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _answer_notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
     """Notes on the answers: why bounds do not apply, and what vacuous means."""
     why: dict[tuple[str, ...], list[str]] = {}
     for one in verdicts:
@@ -169,7 +169,7 @@ def _identity_row(one: Identity) -> list[str]:
     return [one.name, f"{one.left:.3g}", f"{one.right:.3g}", "holds" if one.holds else "does not hold"]
 
 
-def _statements(answer: Answer) -> Iterator[str]:
+def _statement_lines(answer: Answer) -> Iterator[str]:
     """Lines with all statements, kinds and assumptions."""
     for one in answer.verdicts:
         yield f"{one.name} ({one.theorem.paper}), {one.theorem.claims}, {one.form.kind}: {one.form.statement}"

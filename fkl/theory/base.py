@@ -103,7 +103,7 @@ class Theorem(NamedTuple):
     exponent: float | None = None
 
 
-def derived(
+def derived_form(
     statement: str, right: Array, assumptions: tuple[Assumption, ...] = (), kind: str = SURELY
 ) -> tuple[Form, ...]:
     """The only form of a theorem whose paper's text was not available or has no number."""
@@ -176,7 +176,7 @@ class Verdict(NamedTuple):
         return f"{self.theorem.name}, {self.form.name}"
 
 
-def judged(replicates: Sequence[Theorem]) -> Iterator[Verdict]:
+def judge_forms(replicates: Sequence[Theorem]) -> Iterator[Verdict]:
     """A verdict on each form of a theorem, given the theorem on each replicate."""
     first = replicates[0]
     for at, form in enumerate(first.forms):

@@ -10,7 +10,7 @@ import numpy as np
 from fkl.basics.arrays import Array
 from fkl.conformance.identities import Identity
 from fkl.contract.world import World
-from fkl.theory.base import SURELY, Assumption, Form, Theorem, derived, rounds_of
+from fkl.theory.base import SURELY, Assumption, Form, Theorem, derived_form, rounds_of
 
 PAPER = "Xu et al., JMLR 2021"
 ROUNDED = {"float32": 1e-12, "float64": 0.0}
@@ -158,10 +158,10 @@ def theorems(record: Record) -> Iterator[Theorem]:
         root = (
             "(1 + delta)^(-(k - 1) / 2) sqrt(V_0) + sqrt(rho sum_i d_i) sum_(s < k) (1 + delta)^(-(k - 1 - s) / 2) h(s)"
         )
-        of_theta = derived(f"sqrt(m_R) |Theta^k - Theta*|_F <= {root}", squared, below)
+        of_theta = derived_form(f"sqrt(m_R) |Theta^k - Theta*|_F <= {root}", squared, below)
         yield Theorem(PAPER, "Theorem 5", "all agents", record.distance, of_theta, np.array([record.optimum]))
         statement = f"sqrt(m_R) |f^k(x) - f*(x)|_2 <= |phi(x)| ({root})"
-        of_f = derived(statement, record.features * np.sqrt(squared), below)
+        of_f = derived_form(statement, record.features * np.sqrt(squared), below)
         yield Theorem(PAPER, "Theorem 2, eq. (33)", "all agents", record.functions, of_f, np.array([record.most]))
 
 

@@ -159,7 +159,7 @@ def record_of(algorithm: Any, world: World) -> Record:
         expected, rows = alpha[:done] * shrunk.prod(), learner.batches[done]
         found = learner.alpha[:done]
         if (done + 1) * len(rows) * algorithm.features <= WORK:
-            phi = _features(algorithm, common, learner, problem.quick_x[rows], done + 1, phases)
+            phi = _all_features(algorithm, common, learner, problem.quick_x[rows], done + 1, phases)
             slope = loss.derivative(phi[:, : done * algorithm.features] @ alpha[:done].ravel(), problem.y[rows])
             new = -algorithm.gamma_at(done) * shrunk[1:].prod() * (slope @ phi[:, done * algorithm.features :])
             expected = np.concatenate([expected, new[None] / (len(rows) * algorithm.features)])
@@ -171,14 +171,14 @@ def record_of(algorithm: Any, world: World) -> Record:
     return Record(algorithm, world, iterations, None if best is None else distance, zero, norm, steepest, off)
 
 
-def _features(algorithm: Dsg, common: Any, learner: Any, x: Any, until: int, phases: list[Array]) -> Array:
+def _all_features(algorithm: Dsg, common: Any, learner: Any, x: Any, until: int, phases: list[Array]) -> Array:
     """Features of all iterations before `until` at samples x, (n, until * D); appends to the known phases."""
     draws = [t % algorithm.draws for t in range(until)]
     phases += [algorithm.phases(common, draws[t], learner.holders[t]) for t in range(len(phases), until)]
     return cosine_features(x, algorithm.directions(common, *draws), np.concatenate(phases[:until]))
 
 
-def protocol(algorithm: Any, world: World) -> float:
+def protocol_difference(algorithm: Any, world: World) -> float:
     """Largest difference between f of workers that send letters and DSG's after few iterations, relative to f."""
     few = replace(algorithm, **{key: min(most, getattr(algorithm, key)) for key, most in PLAYED.items()}, bank=None)
     common, problem = replace(world.common.replicate(0), precision="float64"), world.problem
@@ -198,4 +198,4 @@ def identities(record: Record) -> Iterator[Identity]:
     yield Identity("coefficients", statement, record.coefficients, 0.0, LARGEST_DIFFERENCE)
     if not method.pooled:
         statement = "workers that mask their sums still find w'x + b, so f of FDSKL and of DSG are equal (Lemma 1)"
-        yield Identity("protocol", statement, protocol(method, record.world), 0.0, 1e3 * method.tolerance)
+        yield Identity("protocol", statement, protocol_difference(method, record.world), 0.0, 1e3 * method.tolerance)

@@ -10,7 +10,7 @@ from fkl.algorithms.base import softmax
 from fkl.algorithms.federated.fed_poe import FedPoe
 from fkl.basics.arrays import Array
 from fkl.contract.world import World
-from fkl.theory.base import Assumption, Theorem, derived, rounds_of
+from fkl.theory.base import Assumption, Theorem, derived_form, rounds_of
 from fkl.theory.descent import DescentSums, best_in_features, everyone_present
 from fkl.theory.weights import WeightSums
 
@@ -106,33 +106,33 @@ def theorems(record: Record) -> Iterator[Theorem]:
         "sum_t (f_hat - y)^2 <= min(sum_t (f_fed - y)^2, sum_t (f_loc - y)^2) + ln 2 / eta_k"
         " [+ (eta_k / 8) sum_t range^2 if eta_k > 1 / (2 B)]"
     )
-    forms, trivial = derived(statement, record.of_both), targets - record.both.best[-1] / eta_k
+    forms, trivial = derived_form(statement, record.of_both), targets - record.both.best[-1] / eta_k
     yield Theorem(PAPER, "Ensemble", "client", record.both.regret / eta_k, forms, trivial, 0.5)
 
     # Both mixtures of every client, against the best of their kernels
     mixtures = (record.common, record.own)
     statement = "sum_t L(f) - min_i sum_t L_i <= ln N / eta_k + (eta_k / 8) sum_t (max_i L_i - min_i L_i)^2"
-    forms = derived(statement, np.hstack([record.of_kernels(one) for one in mixtures]))
+    forms = derived_form(statement, np.hstack([record.of_kernels(one) for one in mixtures]))
     left = np.hstack([one.regret / eta_k for one in mixtures])
     trivial = np.hstack([targets - one.best[-1] / eta_k for one in mixtures])
     yield Theorem(PAPER, "Weights", "client's mixture", left, forms, trivial, 0.5)
 
     # The descent of every kernel of the server
     statement = "sum_t sum_k (L_ik - L_ik(u)) <= K |u|^2 / (2 eta) + (K eta / 2) sum_t |mean_k g_ik|^2"
-    forms = derived(statement, record.of_descent, record.on_descent)
+    forms = derived_form(statement, record.of_descent, record.on_descent)
     left, trivial = record.descent.loss / record.rate - record.best, targets.sum() - record.best[-1]
     yield Theorem(PAPER, "Common descent", "kernel", left, forms, trivial, 0.5)
 
     # The descent of every kernel at the clients; u is fitted to the samples of all clients
     statement = "sum_t sum_k (L_ik - L_ik(u)) <= K |u|^2 / (2 eta) + (eta / 2) sum_t sum_k |g_ik|^2"
-    forms = derived(statement, record.start + record.rate * record.own_squared / 2, record.on_descent)
+    forms = derived_form(statement, record.start + record.rate * record.own_squared / 2, record.on_descent)
     yield Theorem(PAPER, "Own descent", "kernel", record.own_loss - record.best, forms, trivial, 0.5)
 
     # All clients' predictions, against the best kernel
     i = [int(record.best[-1].argmin())]
     statement = "sum_t sum_k ((f_hat - y)^2 - L_ik(u)) <= sum_k ([Ensemble] + [Weights]) + [Common descent]"
     of_weights = (record.of_both + record.of_kernels(record.common)).sum(axis=1, keepdims=True)
-    forms = derived(statement, of_weights + record.of_descent[:, i], record.on_descent)
+    forms = derived_form(statement, of_weights + record.of_descent[:, i], record.on_descent)
     left = record.both.mixture.sum(axis=1, keepdims=True) / eta_k - record.best[:, i]
     yield Theorem(PAPER, "Regret", "all clients", left, forms, trivial[i], 0.5)
 

@@ -6,26 +6,26 @@ from pathlib import Path
 import numpy as np
 
 from fkl.report.colours import DASHES, baseline_colour, look_of
-from fkl.report.figures import HIGH, LOW, canvas, curve, save
+from fkl.report.figures import HIGH, LOW, draw_curve, panel_row, save_figure
 from fkl.theory.base import Verdict
 
 ACROSS = 3
 """Number of panels in a row."""
 
 
-def draw(folder: Path, verdicts: Sequence[Verdict], method: str) -> None:
+def draw_bounds(folder: Path, verdicts: Sequence[Verdict], method: str) -> None:
     """Write bound.png and bound.pdf: a panel for each form of a theorem, with the claim that is closest to its bound.
 
     Values <= 0 are not drawn, because the axis is logarithmic.
     """
-    figure, panels = canvas(len(verdicts), ACROSS)
+    figure, panels = panel_row(len(verdicts), ACROSS)
     for axes, one in zip(panels, verdicts, strict=True):
         rounds, several = np.arange(1, len(one.rights) + 1), len(one.lefts) > 1
         ends = tuple(np.quantile(one.lefts, (LOW, HIGH), axis=0)) if several else None
-        curve(axes, rounds, one.lefts.mean(axis=0), ends, "left side", look_of(method))
-        curve(axes, rounds, one.rights, None, "bound", (baseline_colour(0), DASHES[1]))
+        draw_curve(axes, rounds, one.lefts.mean(axis=0), ends, "left side", look_of(method))
+        draw_curve(axes, rounds, one.rights, None, "bound", (baseline_colour(0), DASHES[1]))
         axes.set_yscale("log", nonpositive="mask")
         axes.set_xlabel("round")
         axes.set_ylabel(f"both sides so far ({one.theorem.claims})")
         axes.set_title(f"{method}: {one.name}\n{one.answer}, by a factor of {one.factor:.3g}")
-    save(folder, "bound", figure, len(verdicts[0].lefts))
+    save_figure(folder, "bound", figure, len(verdicts[0].lefts))

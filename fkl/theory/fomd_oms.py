@@ -9,7 +9,7 @@ import numpy as np
 from fkl.algorithms.federated.fomd_oms import FomdOms
 from fkl.basics.arrays import Array
 from fkl.contract.world import World
-from fkl.theory.base import EXPECTED, SURELY, Assumption, Theorem, derived, rounds_of
+from fkl.theory.base import EXPECTED, SURELY, Assumption, Theorem, derived_form, rounds_of
 from fkl.theory.descent import DescentSums, best_in_features, everyone_present
 
 PAPER = "Li, Wu, Xu and King, NeurIPS 2024"
@@ -85,7 +85,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
     statement = (
         "E sum_t sum_k (l(A_1) - l_ik) <= K [C ln N / eta + (eta / (2 C)) E sum_t sum_j p_j E_t c_j^2], C = (U + Y)^2"
     )
-    forms = derived(statement, record.of_selection, assumptions, kind)
+    forms = derived_form(statement, record.of_selection, assumptions, kind)
     left = record.prediction - record.kernels
     yield Theorem(PAPER, "Selection", "kernel", left, forms, targets - record.kernels[-1], 0.5)
 
@@ -94,13 +94,13 @@ def theorems(record: Record) -> Iterator[Theorem]:
         "E sum_t sum_k (l_ik - l_ik(u)) <= K [|u|^2 / (2 lambda_1) + 2 U^2 (1 / lambda_T - 1 / lambda_1)"
         " + (1/2) E sum_t lambda_t E_t |G_t|^2]"
     )
-    forms = derived(statement, record.of_descent, assumptions[:2], kind)
+    forms = derived_form(statement, record.of_descent, assumptions[:2], kind)
     trivial = targets - record.best[-1]
     yield Theorem(PAPER, "Descent", "kernel", record.kernels - record.best, forms, trivial, 0.5)
 
     i = [int(record.best[-1].argmin())]
     statement = "E sum_t sum_k (l(A_1) - l_ik(u)) <= [Selection] + [Descent]"
-    forms = derived(statement, record.of_selection + record.of_descent[:, i], assumptions, kind)
+    forms = derived_form(statement, record.of_selection + record.of_descent[:, i], assumptions, kind)
     yield Theorem(PAPER, "Regret", "all clients", record.prediction - record.best[:, i], forms, trivial[i], 0.5)
 
 

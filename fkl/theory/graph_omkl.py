@@ -133,7 +133,7 @@ class Record:
     @property
     def of_weights(self) -> Array:
         """Right-hand side of Lemma 8, corrected, (T, N)."""
-        spread = (self.w * per(self.a, self.q) * self.loss**2).sum(axis=1, keepdims=True)
+        spread = (self.w * ratio_or_zero(self.a, self.q) * self.loss**2).sum(axis=1, keepdims=True)
         apart = ((self.used - self.a * self.w) * self.loss).sum(axis=1, keepdims=True)
         of_all = np.log(self.loss.shape[1]) + self.total(self.rates * spread / 2 + apart)
         return of_all - self.total((1 - self.a) * self.loss)
@@ -180,7 +180,7 @@ class Nodes:
 
     def of_draw(self, record: Record) -> Array:
         """Right-hand side of Lemma 10, corrected, (T, N)."""
-        spread = (self.u * per(self.a, self.divisor) * self.loss**2).sum(axis=1, keepdims=True)
+        spread = (self.u * ratio_or_zero(self.a, self.divisor) * self.loss**2).sum(axis=1, keepdims=True)
         apart = ((self.drawn - self.a * self.u) * self.loss).sum(axis=1, keepdims=True)
         of_all = np.log(self.loss.shape[1]) + record.total(record.rates * spread / 2 + apart)
         return of_all - record.total((1 - self.a) * self.loss)
@@ -206,7 +206,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
     of_kernels, targets = record.total(record.loss), record.at_zero
     # Lemma 7, eq. (51): against the ridge fit in the kernel's features. Like POF-MKL's Lemma 3, it holds in expectation
     # over the draws. The corrected form has |g|^2 instead of L^2.
-    yield _theorem(
+    yield _named_theorem(
         record,
         ("Lemma 7", "kernel", of_kernels - record.best, targets - record.best[-1]),
         ("sum_t eta_t (L_i - L_i(u)) <= |u|^2 / 2 + (1/2) sum_t eta_t^2 L^2 / q_i", record.printed_of_descent),
@@ -227,7 +227,7 @@ def _of_weights(record: Record) -> Iterator[Theorem]:
     # weight with which a kernel predicts by sum_j p_j pi_ij. With M > 1, a heavy kernel predicts more often. The
     # corrected form uses the weights with which kernels predict.
     start = "sum_t eta_t (E_t L(f_hat) - L_i) <= ln N + "
-    yield _theorem(
+    yield _named_theorem(
         record,
         ("Lemma 8", "kernel", record.against(of_kernels), targets - of_kernels[-1]),
         (start + "sum_t [eta_t eta_e J + eta_t^2 N / (2 (1 - eta_e))]", record.printed_of_weights),
@@ -243,7 +243,7 @@ def _of_weights(record: Record) -> Iterator[Theorem]:
     N, J, lipschitz = record.loss.shape[1], record.method.J, record.descent.lipschitz
     of_gradients = lipschitz**2 * N * J / 2 * np.cumsum(np.ones_like(record.rates), axis=0)  # eta_e is eta_t
     printed = record.printed_of_weights + record.start + of_gradients
-    yield _theorem(
+    yield _named_theorem(
         record,
         ("Lemma 1", "kernel", record.against(record.best), targets - record.best[-1]),
         (start + "|u|^2 / 2 + sum_t eta_t^2 L^2 N J / (2 eta_e^2)", printed),
@@ -257,7 +257,7 @@ def _of_nodes(record: Record, nodes: Nodes) -> Iterator[Theorem]:
     # Lemma 10: against every node's prediction. Unless xi = eta, the right-hand side of (106) differs from that of its
     # proof, (120). The printed form is (120).
     start = "sum_t eta_t (E_t L(f_hat) - L(node i)) <= ln N + "
-    yield _theorem(
+    yield _named_theorem(
         record,
         ("Lemma 10", "node", record.against(of_nodes), targets - of_nodes[-1]),
         (start + "sum_t eta_t (xi + eta_t N / 2 - eta_t xi / 2)", nodes.printed_of_draw(record)),
@@ -272,7 +272,7 @@ def _of_nodes(record: Record, nodes: Nodes) -> Iterator[Theorem]:
     # the node's weights, and the corrected form adds the logarithms.
     changes = isinstance(record.method, OmklSfgR)
     start = "sum_t eta_t (L(node i) - L_i) <= ln |N_i| + "
-    yield _theorem(
+    yield _named_theorem(
         record,
         ("Lemma 11", "node", of_nodes - of_kernels, targets - of_kernels[-1]),
         (start + "(1/2) sum_t eta_t^2 sum_j w_ij / q_j, j in N_i", nodes.printed_of_kernels(record)),
@@ -301,7 +301,7 @@ def _of_nodes(record: Record, nodes: Nodes) -> Iterator[Theorem]:
         of_kernel = nodes.printed_of_kernels(record) + record.printed_of_descent
         sums, printed = parts, nodes.printed_of_draw(record) + of_kernel[:, j]
     left, trivial = record.against(record.best)[:, j], targets - record.best[-1, j]
-    yield _theorem(
+    yield _named_theorem(
         record,
         ("Theorem 6" if changes else "Theorem 5", "the learner", left, trivial),
         (f"{start}{sums}, without its terms in eps", printed),
@@ -309,7 +309,7 @@ def _of_nodes(record: Record, nodes: Nodes) -> Iterator[Theorem]:
     )
 
 
-def _theorem(
+def _named_theorem(
     record: Record,
     what: tuple[str, str, Array, Array],
     printed: tuple[str, Array],
@@ -325,7 +325,7 @@ def _theorem(
     return Theorem(PAPER, name, claims, left, forms, trivial)
 
 
-def per(a: Array, q: Array) -> Array:
+def ratio_or_zero(a: Array, q: Array) -> Array:
     """Return a / q, and 0 where a is 0."""
     with np.errstate(divide="ignore"):
         return np.divide(a, q, out=np.zeros_like(a), where=a > 0)
@@ -371,14 +371,18 @@ def record_of(method: Any, world: World) -> Record:
         loss = world.problem.loss.value(f, y) + lam * norms
         of_node = world.problem.loss.value(chosen.w @ f, y) + lam * chosen.w @ norms
         q = chosen.q
-        a = per(chosen.drawn @ chosen.A, q)
+        a = ratio_or_zero(chosen.drawn @ chosen.A, q)
         odds = np.divide(q, a, out=np.full(N, np.inf), where=a > 0)  # E|G|^2 = |g|^2 / odds
         descent.enter(t, world, theta, loss[None], odds[None], eta, lam)
         of_kernels.append((loss, a, q, softmax(log_w), chosen.drawn @ chosen.w, [chosen.drawn @ of_node]))
         if not isinstance(method, OmklGf):
             edges = log_sums(log_w, chosen.A) - log_sums(log_w, last_A)
-            b = per(chosen.drawn, chosen.divisor)
-            inside = (per(chosen.w, q).sum(axis=1), chosen.w @ (per(a, q) * loss**2), chosen.w @ ((1 - a) * loss))
+            b = ratio_or_zero(chosen.drawn, chosen.divisor)
+            inside = (
+                ratio_or_zero(chosen.w, q).sum(axis=1),
+                chosen.w @ (ratio_or_zero(a, q) * loss**2),
+                chosen.w @ ((1 - a) * loss),
+            )
             of_nodes.append((of_node, b, chosen.divisor, softmax(before.log_u[0]), chosen.drawn, *inside, edges))
             last_A = chosen.A.astype(np.float64)
     u, best = best_in_features(world, rates, lam)

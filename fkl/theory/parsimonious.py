@@ -12,7 +12,7 @@ from fkl.algorithms.parsimonious.dual import Dual, Solution
 from fkl.basics.arrays import Array
 from fkl.conformance.identities import Identity
 from fkl.contract.world import World
-from fkl.theory.base import SURELY, Assumption, Form, Theorem, derived, rounds_of
+from fkl.theory.base import SURELY, Assumption, Form, Theorem, derived_form, rounds_of
 
 PAPER = "Peifer and Ribeiro"
 LARGEST_DIFFERENCE = 1e-9
@@ -55,7 +55,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
     # function that meets all constraints: the function of eq. (8) times a number. Their ratio is 1 plus an upper bound
     # of the gap.
     statement = "g(lambda*) <= cost of alpha* times the least number with which it meets all constraints"
-    forms = derived(statement, np.array([[feasible_cost(one.problem, one.alpha) for one in record.final]]))
+    forms = derived_form(statement, np.array([[feasible_cost(one.problem, one.alpha) for one in record.final]]))
     yield Theorem(PAPER, "Theorem 1", "function", np.array([[one.value[0] for one in record.final]]), forms)
 
     # Lemma 2: the dual functions of separate agents sum to that of all samples, up to their kernels' overlap. The lemma
@@ -74,9 +74,9 @@ def theorems(record: Record) -> Iterator[Theorem]:
             Form("corrected", products, SURELY, corrected[None]),
         )
         yield Theorem(PAPER, "Lemma 2", "function", left[None], forms)
-        yield from third(record, disjoint)
+        yield from third_theorem(record, disjoint)
         if len(record.local[0].alpha) > 1:
-            yield fourth(record)
+            yield fourth_theorem(record)
 
     # Lemma 3: if the server's function meets the constraints of all samples, its cost is that of all samples. Other
     # functions are scaled until they meet the constraints, which bounds the effect of samples that agents do not send.
@@ -88,10 +88,10 @@ def theorems(record: Record) -> Iterator[Theorem]:
         statement = "g_C - g_F <= cost of alpha_F, scaled until it meets all agents' constraints, minus g_F"
         right = np.array([[cost - final.value[0] for cost, final in zip(costs, record.final, strict=True)]])
         left = np.array([[together.value[0] - final.value[0] for final, together in pairs]])
-        yield Theorem(PAPER, "Lemma 3", "function", left, derived(statement, right, (feasible,)))
+        yield Theorem(PAPER, "Lemma 3", "function", left, derived_form(statement, right, (feasible,)))
 
 
-def third(record: Record, disjoint: Assumption) -> Iterator[Theorem]:
+def third_theorem(record: Record, disjoint: Assumption) -> Iterator[Theorem]:
     """Theorem 3: the alpha of all samples is close to the sum of separate agents' alphas."""
     # The printed form has alpha_bar instead of alpha, and its mu, the smallest eigenvalue of Q, is at most m / N^2. The
     # corrected form needs no mu. A node subtracts (z^2 / 2 - gamma)_+ from g, where z = alpha_bar. This is convex, and
@@ -113,14 +113,14 @@ def third(record: Record, disjoint: Assumption) -> Iterator[Theorem]:
         sides.append([left, right, np.abs(whole.alpha[0]).max(), mean[0], bound, mean[1]])
     left, right, alone, apart, bound, size = np.array(sides).T
     statement = "|alpha_C - sum_i alpha_i| <= 2 sqrt(2 xi m L / (mu N)) / N"
-    forms = (Form("printed", statement, SURELY, right[None], (disjoint, second(rich))),)
+    forms = (Form("printed", statement, SURELY, right[None], (disjoint, second_hypothesis(rich))),)
     yield Theorem(PAPER, "Theorem 3", "function", left[None], forms, alone)
     statement = "integral of (e(alpha_bar_C) - e(sum_i alpha_bar_i))^2 <= 2 (right sides of Lemma 2 at both lambdas)"
     forms = (Form("corrected", f"root of the {statement}", SURELY, bound[None]),)
     yield Theorem(PAPER, "Theorem 3, root mean square", "function", apart[None], forms, size)
 
 
-def fourth(record: Record) -> Theorem:
+def fourth_theorem(record: Record) -> Theorem:
     """Theorem 4: agents with the same distribution have nearly the same alpha; compared where two differ most."""
     sides, rich, least = [], True, 1.0
     for own in record.local:
@@ -145,7 +145,7 @@ def fourth(record: Record) -> Theorem:
     text, differ = "agents observe the same distribution", f"features differ between two agents (p = {p:.2g})"
     same = Assumption(text, differ) if p < SAME else Assumption(text, unknown=True)
     statement = "|alpha_i - alpha_j| <= 2 (2 sqrt(M / (mu N^1.5)) + c rho / (sigma^3 sqrt(N)))"
-    forms = (Form("printed", statement, SURELY, right[None], (same, second(rich))),)
+    forms = (Form("printed", statement, SURELY, right[None], (same, second_hypothesis(rich))),)
     return Theorem(PAPER, "Theorem 4", "two agents", left[None], forms, alone)
 
 
@@ -158,7 +158,7 @@ def least_eigenvalue(solution: Solution, number: int) -> tuple[float, bool]:
     return max(float(values[0]), rounding), bool(values[0] > rounding)
 
 
-def second(rich: bool) -> Assumption:
+def second_hypothesis(rich: bool) -> Assumption:
     """Hypothesis 2, which holds if `rich`."""
     return Assumption("Hypothesis 2: the least eigenvalue mu of Q is above 0", "" if rich else "it is 0 up to rounding")
 
@@ -249,7 +249,7 @@ def record_of(algorithm: Any, world: World) -> Record:
     return Record(final, local, tuple(together), tuple(sums), tuple(sums_together))
 
 
-def threshold(solution: Solution) -> float:
+def threshold_difference(solution: Solution) -> float:
     """Largest difference between a model's alpha and eq. (8), relative to alpha, except close to the threshold."""
     problem, gamma = solution.problem, solution.problem.gamma
     here = problem.present[0] & (solution.lam[0] > 0)
@@ -264,7 +264,7 @@ def threshold(solution: Solution) -> float:
 def identities(record: Record) -> Iterator[Identity]:
     """Identities about the server's model, and about the agents' dual functions."""
     statement = "alpha = alpha_bar where |alpha_bar| > sqrt(2 gamma), else 0 (Proposition 1, eqs. 8 and 9)"
-    off = max(threshold(one) for one in record.final)
+    off = max(threshold_difference(one) for one in record.final)
     yield Identity("threshold", statement, off, 0.0, LARGEST_DIFFERENCE)
     if record.sums:
         statement = (

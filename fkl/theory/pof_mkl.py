@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fkl.algorithms.federated.pof_mkl import PofMkl, bins
+from fkl.algorithms.federated.pof_mkl import PofMkl, bins_of_kernels
 from fkl.basics.arrays import Array
 from fkl.contract.world import World
 from fkl.theory.base import EXPECTED, SURELY, Assumption, Form, Theorem, rounds_of
@@ -155,16 +155,16 @@ def record_of(algorithm: Any, world: World) -> Record:
         y, present = world.problem.y[t], world.problem.present[t]
         of_mixture = (world.problem.loss.value(outcome.y_hat, y) + algorithm.lam * outcome.squared_norm())[0]
         weights.enter(t, outcome.loss[0], of_mixture, eta_k, present)
-        p = odds(algorithm, before.client.log_w if algorithm.bins_by == "current" else after.client.log_w)
+        p = sending_odds(algorithm, before.client.log_w if algorithm.bins_by == "current" else after.client.log_w)
         loss = present[:, None] * outcome.loss[0]
         descent.enter(t, world, before.server.theta, loss, p, rate, algorithm.lam)
     u, best = best_in_features(world, np.ones(rounds), algorithm.lam)
     return Record(algorithm, world, weights, descent, rate, eta_k, u, best)
 
 
-def odds(algorithm: PofMkl, log_w: Array) -> Array:
+def sending_odds(algorithm: PofMkl, log_w: Array) -> Array:
     """Probability with which each client sends each kernel's gradient, (K, N)."""
     if algorithm.xi == 1:
         return np.full(log_w.shape[1:], 1 / -(-log_w.shape[-1] // algorithm.M))
-    bin_of, q = bins(log_w, algorithm.M, algorithm.xi)
+    bin_of, q = bins_of_kernels(log_w, algorithm.M, algorithm.xi)
     return np.take_along_axis(q, bin_of, axis=-1)[0]

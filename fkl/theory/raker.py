@@ -11,7 +11,7 @@ import numpy as np
 
 from fkl.basics.arrays import Array
 from fkl.contract.world import World
-from fkl.theory.base import Assumption, Theorem, derived, rounds_of
+from fkl.theory.base import Assumption, Theorem, derived_form, rounds_of
 from fkl.theory.descent import DescentSums, best_in_features
 from fkl.theory.weights import WeightSums
 
@@ -53,12 +53,12 @@ def theorems(record: Record) -> Iterator[Theorem]:
     """Bounds of the descent and of the mixture, against ridge fits u in a kernel's features."""
     left, trivial = record.descent.loss - record.best, record.at_zero - record.best[-1]
     statement = "sum_t eta_t (L_i - L_i(u)) <= |u|^2 / 2 + (1/2) sum_t eta_t^2 |g_i|^2"
-    of_kernels = derived(statement, record.descent_part, (UNKNOWN,))
+    of_kernels = derived_form(statement, record.descent_part, (UNKNOWN,))
     yield Theorem(PAPER, "Lemma 1", "kernel", left, of_kernels, trivial, 0.0)
 
     i = [int(record.best[-1].argmin())]
     statement = "sum_t eta_t (L(f_hat) - L_i(u)) <= [Lemma 1] + ln N + (1/8) sum_t eta_t^2 (max_i L_i - min_i L_i)^2"
-    of_mixture = derived(statement, record.weights_part + record.descent_part[:, i], (UNKNOWN,))
+    of_mixture = derived_form(statement, record.weights_part + record.descent_part[:, i], (UNKNOWN,))
     left = record.weights.mixture - record.best[:, i]
     yield Theorem(PAPER, "Theorem 1", "the learner", left, of_mixture, trivial[i], 0.0)
 

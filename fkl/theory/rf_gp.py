@@ -9,7 +9,7 @@ import numpy as np
 from fkl.algorithms.gaussian_processes import Prediction, from_lower_triangle, lower_triangle
 from fkl.basics.arrays import Array
 from fkl.contract.world import World
-from fkl.theory.base import Assumption, Theorem, derived, log_mean_exp, rounds_of
+from fkl.theory.base import Assumption, Theorem, derived_form, log_mean_exp, rounds_of
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
         Assumption("no kernel is dropped", "" if M is None else f"algo.M={M}"),
     )
     statement = "sum_t -ln sum_i w_i N(y; mu_i, v_i) <= min_i sum_t -ln N(y; mu_i, v_i) + ln N"
-    forms = derived(statement, np.full(record.mixture.shape, np.log(record.N)), assumptions)
+    forms = derived_form(statement, np.full(record.mixture.shape, np.log(record.N)), assumptions)
     left = record.mixture - record.best
     yield Theorem("Chain rule of probabilities", "Evidence", "client", left, forms, exponent=0.0)
 

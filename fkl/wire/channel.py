@@ -10,13 +10,13 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.arrays import Array, known_everywhere, namespace
+from fkl.basics.arrays import Array, array_namespace, known_everywhere
 from fkl.basics.errors import BrokenPromiseError, FklError
-from fkl.basics.memory import zeros
+from fkl.basics.memory import zeros_array
 from fkl.basics.random_streams import Role, Streams
 from fkl.network.settings import CostModel, Network, Times
 from fkl.network.topology import Awake, Links, Neighbours, Topology
-from fkl.wire.payloads import OnLinks, Size, kinds, on_links, received_message, wire_size, with_axes_of
+from fkl.wire.payloads import OnLinks, Size, on_links, payloads_by_kind, received_message, wire_size, with_axes_of
 
 Direction = Literal["uplink", "downlink", "broadcast", "link", "lost"]
 WITH_A_SERVER: tuple[Direction, ...] = ("uplink", "downlink")
@@ -88,7 +88,9 @@ class Ledger:
         directions: tuple[Direction, ...] = WITH_A_SERVER,
     ) -> None:
         shapes = (rounds, replicates, 3), (replicates, clients, 3)
-        self.tallies = {direction: Tally(*(zeros(shape, np.int64) for shape in shapes)) for direction in directions}
+        self.tallies = {
+            direction: Tally(*(zeros_array(shape, np.int64) for shape in shapes)) for direction in directions
+        }
         self.shape = replicates, clients
         self.cost = cost
         self.seconds = np.zeros((rounds, replicates))
@@ -229,7 +231,7 @@ class Channel:
 
     def _pass_and_book(self, direction: Direction, message: Message) -> Message:
         message = self.receive(message, of_clients=direction == "uplink")
-        for kind, payloads in kinds(message):
+        for kind, payloads in payloads_by_kind(message):
             self.book(direction, kind, wire_size(payloads, self.width))
         return message
 
@@ -329,7 +331,7 @@ class Channel:
             raise BrokenPromiseError(said)
         message = self.receive(message, len(topology.links), of_clients=True)
         arrived, delivery = self.deliver(message, sends, topology, awake)
-        sizes = [(kind, wire_size(parts, self.width)) for kind, parts in kinds(message)]
+        sizes = [(kind, wire_size(parts, self.width)) for kind, parts in payloads_by_kind(message)]
         self.book_to_neighbours(topology, delivery, sizes)
         return message, arrived
 
@@ -431,7 +433,7 @@ class Inbox:
     @classmethod
     def before(cls, graph: Neighbours | Topology, known: Any) -> "Inbox":
         """The inbox before the first round, with the same `SameForAll` message for every neighbour of every agent."""
-        shared: dict[str, Any] = {kind: payload for kind, (payload,) in kinds(known)}
+        shared: dict[str, Any] = {kind: payload for kind, (payload,) in payloads_by_kind(known)}
         return cls(graph, {kind: np.repeat(shared[kind].values[:, None], graph.copies, axis=1) for kind in shared})
 
     @property
@@ -453,7 +455,7 @@ class Inbox:
         if self.awake is None:
             return self.sum(kind)
         held = self.held[kind]
-        return self._summed(namespace(held).where(with_axes_of(held, self.awake.up), held, 0.0))
+        return self._summed(array_namespace(held).where(with_axes_of(held, self.awake.up), held, 0.0))
 
     def mix(self, kind: str, own: Array) -> Array:
         """Average agents' own arrays, own (R, K, ...), and their copies of neighbours' with Metropolis weights."""
@@ -476,9 +478,9 @@ class Inbox:
         The method decides which copy to store: `fkl.contract.graph.Decentralized.keep`.
         """
         held, everywhere = dict(self.held), known_everywhere(arrived)
-        for kind, (payload,) in kinds(message):
+        for kind, (payload,) in payloads_by_kind(message):
             new = keep(held[kind], self.graph.incoming(payload, isinstance(payload, OnLinks)).added_to(held[kind]))
-            held[kind] = new if everywhere else namespace(new).where(with_axes_of(new, arrived), new, held[kind])
+            held[kind] = new if everywhere else array_namespace(new).where(with_axes_of(new, arrived), new, held[kind])
         return replace(self, held=held)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.arrays import Array, namespace
+from fkl.basics.arrays import Array, array_namespace
 from fkl.wire.payloads import (
     Axes,
     Counts,
@@ -71,7 +71,7 @@ class Quantised(Coded):
     ) -> "Quantised":
         """Round to the nearest of 2^bits - 1 even steps from -max |values| to max |values| of each vector."""
         unit, steps = _in_steps(values, bits)
-        return cls(namespace(steps).rint(steps).astype(np.int16), unit, bits, chosen, adds)
+        return cls(array_namespace(steps).rint(steps).astype(np.int16), unit, bits, chosen, adds)
 
     @classmethod
     def stochastic(
@@ -79,7 +79,7 @@ class Quantised(Coded):
     ) -> "Quantised":
         """Round to the step below or above, chosen by `uniform` in [0, 1) without bias."""
         unit, steps = _in_steps(values, bits)
-        below = namespace(steps).floor(steps)
+        below = array_namespace(steps).floor(steps)
         codes = below + (uniform >= 1 - (steps - below))  # floor(steps + uniform) may round up too far
         return cls(codes.astype(np.int16), unit, bits, chosen, adds)
 
@@ -92,7 +92,7 @@ class Quantised(Coded):
         """Masks of the codes (R, K, scalars) and units (R, K, vectors) that are sent."""
         R, K, *rest = self.codes.shape
         chosen = np.ones((R, K, 1), np.bool_) if self.chosen is None else self.chosen
-        every = namespace(chosen).broadcast_to(with_axes_of(self.codes, chosen), self.codes.shape)
+        every = array_namespace(chosen).broadcast_to(with_axes_of(self.codes, chosen), self.codes.shape)
         return every.reshape(R, K, prod(rest)), every.any(axis=-1).reshape(R, K, prod(rest[:-1]))
 
     def wire_size(self, width: int) -> Size:
@@ -304,7 +304,7 @@ class Padding(Payload):
 
 def position_bits(kept: Counts, size: int) -> Counts:
     """Number of bits for the positions of kept entries: a mask, or ceil(log2 size) bits for each, if that is less."""
-    return namespace(kept).minimum(size * (kept > 0), kept * (size - 1).bit_length())
+    return array_namespace(kept).minimum(size * (kept > 0), kept * (size - 1).bit_length())
 
 
 def _by_mask(kept: int, size: int) -> tuple[bool, int]:
@@ -314,7 +314,7 @@ def _by_mask(kept: int, size: int) -> tuple[bool, int]:
 
 def _in_steps(values: Array, bits: int) -> tuple[Array, Array]:
     """The size of a step in each vector, and the values in units of steps."""
-    xp, most = namespace(values), 2 ** (bits - 1) - 1
+    xp, most = array_namespace(values), 2 ** (bits - 1) - 1
     largest = xp.abs(values).max(axis=-1, keepdims=True)
     unit = largest / most
     share = xp.where(unit > 0, values / xp.where(unit > 0, largest, 1), 0)  # exactly 1 for the largest

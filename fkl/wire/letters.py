@@ -28,7 +28,7 @@ class Count(Protocol):
         ...
 
 
-def uncounted(kind: str, sender: int, receiver: int, messages: int, items: int, size: int) -> None:
+def uncounted_letter(kind: str, sender: int, receiver: int, messages: int, items: int, size: int) -> None:
     """A `Count` that stores nothing."""
 
 
@@ -82,7 +82,7 @@ class Posted(NamedTuple):
 Read = TypeVar("Read", bound=Letter)
 
 
-def posted(letter: Letter) -> Posted:
+def post_letter(letter: Letter) -> Posted:
     """A letter in transit; an empty letter arrives with shape (0,), because other shapes would carry information.
 
     Raises
@@ -97,7 +97,7 @@ def posted(letter: Letter) -> Posted:
     return Posted(type(letter), values.shape if values.size else (0,), letter.about, body)
 
 
-def read(post: Posted) -> Letter:
+def read_letter(post: Posted) -> Letter:
     """The letter that arrives."""
     raw, dtype = np.frombuffer(post.body, np.uint8), np.dtype(post.kind.dtype)
     if dtype.kind == "V":

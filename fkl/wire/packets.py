@@ -31,7 +31,7 @@ class Packet:
     fields: Mapping[str, Field]
 
     def parts(self) -> Iterator[Part]:
-        """All payloads as bytes, in the order of `fkl.wire.payloads.kinds`."""
+        """All payloads as bytes, in the order of `fkl.wire.payloads.payloads_by_kind`."""
         for field in self.fields.values():
             if isinstance(field, Packet):
                 yield from field.parts()
@@ -59,7 +59,7 @@ class Packet:
         return sum(len(part.body) + len(part.bits) for part in self.parts())
 
 
-def packed(message: Any, k: int, width: int) -> Packet | None:
+def pack_message(message: Any, k: int, width: int) -> Packet | None:
     """The message that client k, an index into its arrays, sends or receives in one replicate; None for no message.
 
     For a message with one array per link, k is the link's index.
@@ -79,7 +79,7 @@ def packed(message: Any, k: int, width: int) -> Packet | None:
     return packet_of(message)
 
 
-def unpacked(packets: Sequence[Packet]) -> Any:
+def unpack_messages(packets: Sequence[Packet]) -> Any:
     """One message from the messages of several clients, client after client."""
 
     def joined(several: Sequence[Any]) -> Any:

@@ -15,11 +15,11 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.arrays import Array, namespace, traced
+from fkl.basics.arrays import Array, array_namespace, is_traced
 from fkl.basics.errors import BrokenPromiseError
 from fkl.kernels import FeatureBank
 from fkl.kernels.bank import read_only
-from fkl.kernels.client_tiles import by_tile, sum_in_order, tile_sums, tiles
+from fkl.kernels.client_tiles import by_tile, client_tiles, sum_in_order, tile_sums
 
 Counts = NDArray[np.int64]
 LARGEST = 8
@@ -91,7 +91,7 @@ class Payload:
         Raises
         ------
         TypeError, OverflowError
-            As in `narrowed`.
+            As in `narrow_numbers`.
         ValueError
             For an array with other leading axes, or without entries: its shape would carry information.
         """
@@ -104,7 +104,7 @@ class Payload:
             if name == "chosen" and letters == "RK":
                 main, of_main = next(iter(self.leading.items()))
                 require_mask(values, np.shape(getattr(self, main))[len(of_main) :])
-            if name not in self.factors and (found := narrowed(values, width)) is not values:
+            if name not in self.factors and (found := narrow_numbers(values, width)) is not values:
                 arrived[name] = found
         return replace(self, **arrived) if arrived else self  # type: ignore[type-var]
 
@@ -154,7 +154,7 @@ def received_message(message: Any, axes: Axes, width: int, of_clients: bool = Fa
         return None
     sent, arrived = [], []
     try:
-        held = [*kinds(message)]
+        held = [*payloads_by_kind(message)]
     except TypeError as error:
         raise BrokenPromiseError(str(error)) from error
     for name, payloads in held:
@@ -170,11 +170,11 @@ def received_message(message: Any, axes: Axes, width: int, of_clients: bool = Fa
             sent.append(payload)
     # A mask of one bit costs nothing: the message arrives or not. Several such masks would carry free information.
     masks = [mask for mask in map(chosen_of, sent) if mask is not None and np.shape(mask)[2:] == (1,)]
-    if any(mask is not masks[0] and not traced(mask) and not np.array_equal(mask, masks[0]) for mask in masks[1:]):
+    if any(mask is not masks[0] and not is_traced(mask) and not np.array_equal(mask, masks[0]) for mask in masks[1:]):
         said = "its masks would carry information without bytes; send all payloads or none, or use the mask of one"
         raise BrokenPromiseError(f"{type(message).__name__}: {said}")
     changed = any(one is not other for one, other in zip(sent, arrived, strict=True))
-    return rebuilt(message, arrived) if changed else message
+    return rebuild_message(message, arrived) if changed else message
 
 
 class Summable(Payload):
@@ -275,13 +275,13 @@ class PerClient(Values, Summable):
         """Weighted sums over the clients of each tile, (tiles, R, ...)."""
         R, K = self.values.shape[:2]
         flat = self.values.reshape(R, K, -1).astype(np.float64, copy=False)
-        terms = by_tile(namespace(flat).matmul, (share, 0), (flat, 1))
+        terms = by_tile(array_namespace(flat).matmul, (share, 0), (flat, 1))
         return (terms.reshape(-1, R, *self.values.shape[2:]),)
 
     def squared_norm(self) -> NDArray[np.float64]:
         """Squared Euclidean norm of each client's array, (R, K)."""
         flat = self.values.reshape(*self.values.shape[:2], -1).astype(np.float64, copy=False)
-        return namespace(flat).einsum("rkp,rkp->rk", flat, flat)
+        return array_namespace(flat).einsum("rkp,rkp->rk", flat, flat)
 
     def times(self, factor: Array) -> "PerClient":
         """Each client's array times its own number, (R, K)."""
@@ -355,7 +355,7 @@ class Ragged(Payload):
             rows = {np.shape(array)[1:] for array in of_clients}
             if len(rows) > 1 or any(0 in row for row in rows) or min(map(np.ndim, of_clients)) == 0:
                 raise ValueError(f"has rows of shapes {sorted(rows)}: all rows must have one shape, with entries")
-            arrived.append(tuple(narrowed(array, width) for array in of_clients))
+            arrived.append(tuple(narrow_numbers(array, width) for array in of_clients))
         return Ragged(tuple(arrived))
 
     def wire_size(self, width: int) -> Size:
@@ -431,7 +431,7 @@ class FeatureGradients(Summable):
     def tile_sums(self, share: Array) -> tuple[Array, Array]:
         """As `Summable.tile_sums`: sums of c z, (R, N, P), and weights of theta, one number or (R, N, 1)."""
         x, c = self.x, self.coefficients
-        terms = np.stack([self.bank.accumulate(x[tile], c[:, tile], share[tile]) for tile in tiles(len(share))])
+        terms = np.stack([self.bank.accumulate(x[tile], c[:, tile], share[tile]) for tile in client_tiles(len(share))])
         return terms, self._weights(share)
 
     def sums(self, share: Array) -> tuple[Array, Array]:
@@ -456,18 +456,18 @@ class FeatureGradients(Summable):
         c, squared = self.coefficients, self.coefficients**2 * self.bank.squared_norms(self.x)
         if self.lam:
             w, f = 1.0 if self.weight is None else self.weight, self.bank.predict(self.x, self.theta)
-            theta = namespace(self.theta).einsum("rnp,rnp->rn", self.theta, self.theta)[:, None]
+            theta = array_namespace(self.theta).einsum("rnp,rnp->rn", self.theta, self.theta)[:, None]
             squared = squared + 4 * self.lam * w * (c * f + self.lam * w * theta)
         if self.chosen is not None:
             squared = squared * self.chosen
         # For a gradient near 0, rounding may make the sum negative
-        return namespace(squared).maximum(squared.sum(axis=-1), 0)
+        return array_namespace(squared).maximum(squared.sum(axis=-1), 0)
 
     def times(self, factor: Array) -> "FeatureGradients":
         """As `PerClient.times`: multiplies the factors, that is the coefficients and the weight."""
         by = factor[..., None]
         shape = self.coefficients.shape
-        weight = namespace(by).broadcast_to(by, shape) if self.weight is None else by * self.weight
+        weight = array_namespace(by).broadcast_to(by, shape) if self.weight is None else by * self.weight
         return replace(self, coefficients=by * self.coefficients, weight=weight)
 
 
@@ -497,7 +497,7 @@ class RankOne(Summable):
 
     def tile_sums(self, share: Array) -> tuple[Array]:
         """As `Summable.tile_sums`, with shape (R, m, n)."""
-        left, matmul = share[:, None] * self.left, namespace(self.left).matmul
+        left, matmul = share[:, None] * self.left, array_namespace(self.left).matmul
         return (by_tile(lambda left, right: matmul(left.swapaxes(1, 2), right), (left, 1), (self.right, 1)),)
 
     def squared_norm(self) -> NDArray[np.float64]:
@@ -509,7 +509,7 @@ class RankOne(Summable):
         return RankOne(self.left * with_axes_of(self.left, factor).astype(self.left.dtype, copy=False), self.right)
 
 
-def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
+def payloads_by_kind(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
     """Payloads of a message, by kind, including those of nested messages.
 
     Raises
@@ -519,10 +519,10 @@ def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
     """
     if message is None:
         return
-    for name in _fields(message.__class__):
+    for name in _field_names(message.__class__):
         value = getattr(message, name)
         if is_message(value):
-            yield from kinds(value)
+            yield from payloads_by_kind(value)
             continue
         parts = value if isinstance(value, tuple) else (value,)
         for part in parts:
@@ -533,8 +533,8 @@ def kinds(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
 
 
 def payloads_of(message: Any) -> list[Any]:
-    """All payloads of a message, in the order of `kinds`."""
-    return [payload for _, payloads in kinds(message) for payload in payloads]
+    """All payloads of a message, in the order of `payloads_by_kind`."""
+    return [payload for _, payloads in payloads_by_kind(message) for payload in payloads]
 
 
 def on_links(message: Any) -> bool:
@@ -542,14 +542,14 @@ def on_links(message: Any) -> bool:
     return any(isinstance(payload, OnLinks) for payload in payloads_of(message))
 
 
-def rebuilt(message: Any, payloads: Iterable[Payload]) -> Any:
+def rebuild_message(message: Any, payloads: Iterable[Payload]) -> Any:
     """The same message with new payloads, in the order of `payloads_of`."""
     others = iter(payloads)
     fields_of: dict[str, Any] = {}
-    for name in _fields(message.__class__):
+    for name in _field_names(message.__class__):
         value = getattr(message, name)
         if is_message(value):
-            fields_of[name] = rebuilt(value, others)
+            fields_of[name] = rebuild_message(value, others)
         else:
             fields_of[name] = tuple(next(others) for _ in value) if isinstance(value, tuple) else next(others)
     return replace(message, **fields_of)
@@ -559,7 +559,7 @@ def for_clients(message: Any, places: NDArray[np.int64]) -> Any:
     """The server's message with only the parts of these clients."""
     parts = payloads_of(message)
     own = [part.select_entries(places) if isinstance(part, PerClient | Selected) else part for part in parts]
-    return None if message is None else rebuilt(message, own)
+    return None if message is None else rebuild_message(message, own)
 
 
 def is_message(value: Any) -> bool:
@@ -573,7 +573,7 @@ def with_axes_of(values: NDArray[Any], array: NDArray[Any]) -> Any:
 
 
 @cache
-def _fields(kind: Any) -> tuple[str, ...]:
+def _field_names(kind: Any) -> tuple[str, ...]:
     """Names of a message's fields."""
     if issubclass(kind, Payload) or not is_dataclass(kind):
         raise TypeError(f"{kind.__name__} is not a message: a message is a dataclass of payloads")
@@ -648,7 +648,7 @@ def from_bits(packed: bytes, bits: int, count: int) -> NDArray[np.uint64]:
     return np.packbits(whole, axis=1).view(">u8").ravel().astype(np.uint64)
 
 
-def narrowed(values: NDArray[Any], width: int) -> NDArray[Any]:
+def narrow_numbers(values: NDArray[Any], width: int) -> NDArray[Any]:
     """Numbers as they arrive over a wire with `width` bytes per scalar: the same type, but at most this width.
 
     Raises

@@ -18,16 +18,16 @@ from recount import ledger_books_every_message
 
 from fkl.algorithms.base import Outcome, World, mixture_norm
 from fkl.algorithms.federated import descent
-from fkl.conditions import wrap
+from fkl.conditions import wrap_method
 from fkl.conditions.attacks import SignFlip
 from fkl.conformance import PROMISES, BrokenPromiseError, Conformance, command
 from fkl.conformance.party_process import PartyObject
-from fkl.conformance.played import Played, outcomes, require_equal
+from fkl.conformance.played import Played, method_outcomes, require_equal
 from fkl.contract import star
 from fkl.contract.star import Federated
 from fkl.engines.base import Experiment, make_world
 from fkl.kernels.functions import Linear
-from fkl.kernels.threads import most
+from fkl.kernels.threads import largest_threads
 from fkl.network import Network
 from fkl.wire import payloads
 from fkl.wire.channel import Counts
@@ -76,7 +76,7 @@ def looks_at_the_first(world: World, state: Any, t: int, y_hat: NDArray[np.float
 
 
 def counts_threads(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
-    y_hat += 1e-9 * most()
+    y_hat += 1e-9 * largest_threads()
 
 
 def remembers_elsewhere(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
@@ -210,7 +210,7 @@ def test_what_was_not_checked_is_not_called_ok() -> None:
     assert "that hides who is present" in APART(hidden)
     assert IDENTITIES(of(RunningMean())) == "it claims no identity"
     assert FACTS(Conformance.from_overrides("algo=link_dkla")) == "it has no epsilon"
-    inside = wrap(RunningMean(), {"attack": SignFlip(share=0.3)})
+    inside = wrap_method(RunningMean(), {"attack": SignFlip(share=0.3)})
     assert MODELS(of(RunningMean())) == MODELS(of(inside)) == "it saves no model"
     assert APART(of(RunningMean())) == IDENTITIES(learner) == ""
 
@@ -284,7 +284,7 @@ def test_low_bits_do_not_arrive() -> None:
     for method in (cheats.ByLowBits(), RunningMean()):
         experiment = of(method, "float32").experiment
         world, _ = make_world(experiment, (0,))
-        found.append([outcome.y_hat for outcome in outcomes(experiment.algorithm, world)])
+        found.append([outcome.y_hat for outcome in method_outcomes(experiment.algorithm, world)])
     assert np.array_equal(found[0], found[1])
     APART(of(cheats.ByLowBits(), "float32"))
 

@@ -8,10 +8,10 @@ import pytest
 from literal.worlds import assert_close, play_experiment
 from sklearn.linear_model import LogisticRegression, Ridge
 
-from fkl.conformance import scenario
+from fkl.conformance import quick_run
 from fkl.contract.world import World
 from fkl.runs import api
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 
 DIGITS = ("dataset=digits", "kernels.D=20", "kernels.smallest=0.5", "precision=float64")
 FEDAVG = ("algo=fedavg", "algo.iterations=200", "algo.eta=0.5", "kernels=coke")
@@ -20,7 +20,7 @@ UNEVEN = ("partition=quantity_skew", "partition.clients=5", "partition.rounds=20
 
 def world_of(*words: str) -> tuple[World, Any]:
     """The world of one replicate, and the theta (K, C P) that clients show after the first round."""
-    found = play_experiment(prepare(scenario(*DIGITS, *words, "replicates=1")))
+    found = play_experiment(prepare_run(quick_run(*DIGITS, *words, "replicates=1")))
     return found.world, found.theta[0, 0]
 
 
@@ -63,7 +63,7 @@ def test_gradients_are_slopes_of_mean_losses(loss: str) -> None:
 def test_digits_are_learned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fed3R misses few of them, and FedAvg with one local step descends to the optimum of each loss."""
     monkeypatch.chdir(tmp_path)
-    assert prepare(scenario(*FEDAVG, "algo.loss=one_vs_rest", "dataset=ellipses")).problem.classes == 2
+    assert prepare_run(quick_run(*FEDAVG, "algo.loss=one_vs_rest", "dataset=ellipses")).problem.classes == 2
     words = (*DIGITS, "kernels.D=100", "replicates=2")
     assert api.run("algo=fed3r", *words, quiet=True).summary["test_error"].mean() < 0.05
     for loss in ("softmax", "one_vs_rest"):

@@ -8,8 +8,8 @@ import pytest
 from conftest import ALGORITHMS, LOCAL_BATCHES, conformance, words_of_few_kernels
 from recount import ledger_books_every_message
 
-from fkl.config.compose import compose
-from fkl.config.loading import load
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
 from fkl.conformance import PROMISES, BrokenPromiseError, Conformance
 
 Promise = Callable[[Conformance], None]
@@ -74,7 +74,7 @@ def test_registered_algorithm(algo: str, promise: Promise) -> None:
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_a_claim_is_not_lost(claim: str) -> None:
     """Without its claim, a method would keep the promise."""
-    classes = {name: type(load(compose(f"algo={name}")).algo) for name in ALGORITHMS}
+    classes = {name: type(load_run(compose_config(f"algo={name}")).algo) for name in ALGORITHMS}
     assert {name for name, kind in classes.items() if getattr(kind, claim, False)} == CLAIMS[claim]
 
 

@@ -37,7 +37,7 @@ from fkl.basics.arrays import Array
 from fkl.basics.errors import BrokenPromiseError, FklError
 from fkl.basics.random_streams import Role
 from fkl.conditions.compression import Uniform
-from fkl.conditions.wrapped import WrappedGraph, wrap
+from fkl.conditions.wrapped import WrappedGraph, wrap_method
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject
 from fkl.data.problem import Batch, Problem
@@ -54,7 +54,7 @@ P = 2 * ONE_KERNEL.D
 
 def few_bits(method: Consensus, bits: int) -> Any:
     """The method whose agents send differences in so many bits."""
-    return wrap(method, {"compression": Uniform(bits=bits, rounding="nearest")})
+    return wrap_method(method, {"compression": Uniform(bits=bits, rounding="nearest")})
 
 
 # Few features and so many rows that they are compressed; many features, so that Woodbury's formula serves.
@@ -227,7 +227,7 @@ def test_odkla_and_qc_odkla_are_their_literals(how: str) -> None:
     options: dict[str, Any] = {} if how == "odkla" else {"h": lambda t: 0.3 * 0.97**t}
     if "bits" in how:
         options["rounded"] = rounded
-        method = wrap(method, {"compression": Uniform(bits=4, rounding="nearest")})
+        method = wrap_method(method, {"compression": Uniform(bits=4, rounding="nearest")})
     found = on_streams(method)
     for r in (0, 1):
         samples = features(found.world, r)[:, :, 0], found.world.problem.y
@@ -242,7 +242,7 @@ def test_odkla_and_qc_odkla_are_their_literals(how: str) -> None:
 
 def test_duals_sum_to_zero_and_silence_costs_no_more_than_the_threshold() -> None:
     """Over agents, in every round: also where some keep silent, send few bits, are absent, or links are down."""
-    for method in (Odkla(ETA, RHO, OF_SAMPLE), CENSORED, wrap(CENSORED, {"compression": Uniform(bits=3)})):
+    for method in (Odkla(ETA, RHO, OF_SAMPLE), CENSORED, wrap_method(CENSORED, {"compression": Uniform(bits=3)})):
         found = on_streams(method)
         for t, state in enumerate(found.states):
             own = getattr(state.own, "method", state.own)

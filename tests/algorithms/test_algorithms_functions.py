@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from fkl.conformance import scenario
-from fkl.conformance.models import comparisons
-from fkl.runs.prepare import prepare
+from fkl.conformance import quick_run
+from fkl.conformance.models import compare_models
+from fkl.runs.prepare import prepare_run
 
 IRIS = (
     "dataset=file dataset.path=iris.csv dataset.target=target partition=iid partition.clients=3 partition.rounds=null"
@@ -37,7 +37,7 @@ SCENARIOS = [
 def test_a_function_predicts_what_its_method_shows(words: str, tmp_path, monkeypatch) -> None:
     load_iris(as_frame=True).frame[::5].to_csv(tmp_path / "iris.csv", index=False)
     monkeypatch.chdir(tmp_path)
-    compared = list(comparisons(prepare(scenario(*words.split())), np.random.default_rng(0)))
+    compared = list(compare_models(prepare_run(quick_run(*words.split())), np.random.default_rng(0)))
     for one in compared:
         assert one.model == pytest.approx(one.shown, rel=1e-6 * one.times, abs=1e-6 * one.times, nan_ok=True)
     assert any(np.abs(one.shown).max() > 1e-3 for one in compared)

@@ -18,12 +18,12 @@ from fkl.algorithms.base import WithLoss
 from fkl.algorithms.online.learners import Raker
 from fkl.basics.errors import BadValue, FklError
 from fkl.basics.pointwise import KINDS, pointwise_loss
-from fkl.config.compose import compose
-from fkl.config.loading import load
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
 from fkl.conformance import PROMISES
 from fkl.engines.apart import OneAgainstRest
 from fkl.kernels.compiled_losses import loss_of_one, slope_of_one
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 
 NUMBERS = st.floats(-5, 5)
 ALONE = Size(R=1, K=1, N=1, D=4, T=40)
@@ -107,7 +107,7 @@ def test_one_kernel_learns_several_classes_as_scikit_learn() -> None:
 def test_the_largest_function_against_the_rest_names_the_class(algo: str) -> None:
     """As when the method learns each class in a run of its own, and sends the messages of these runs."""
     words = "algo.loss=logistic", "dataset=digits", "partition.rounds=20", "replicates=1"
-    given = prepare(load(compose(*small(algo), *words)))
+    given = prepare_run(load_run(compose_config(*small(algo), *words)))
     together, classes = play_experiment(given), given.problem.loss.class_values
     each = [
         play_experiment(replace(given, algorithm=given.algorithm.method, problem=world.problem))
@@ -123,7 +123,7 @@ def test_the_largest_function_against_the_rest_names_the_class(algo: str) -> Non
 
 def predictions(algo: str, *words: str) -> np.ndarray:
     """All predictions of a method's small run."""
-    return play_experiment(prepare(load(compose(*small(algo), *words)))).stacked("y_hat")
+    return play_experiment(prepare_run(load_run(compose_config(*small(algo), *words)))).stacked("y_hat")
 
 
 @pytest.mark.parametrize("algo", WITH_CLASSES)

@@ -12,10 +12,10 @@ from literal.worlds import assert_close, by_agent, play_experiment
 from fkl.algorithms.federated.nystroem import _without_replacement
 from fkl.algorithms.federated.one_shot_ridge import _solve_ridge
 from fkl.conditions import accountant
-from fkl.conformance import scenario
+from fkl.conformance import quick_run
 from fkl.contract.world import World
 from fkl.runs import api
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 
 LAM, WIDTH = 0.2, 0.25
 WORDS = (f"algo.lam={LAM}", "algo.centres=3", f"kernels.smallest={WIDTH}", "precision=float64")
@@ -29,7 +29,7 @@ def kernel(a: Array, b: Array) -> float:
 
 def learned(algo: str, iterations: int, *words: str) -> tuple[World, Array, Array]:
     """The world of one replicate, the centres, and f at the points, (K, 6)."""
-    given = prepare(scenario(f"algo={algo}", *WORDS, f"algo.iterations={iterations}", *words, "replicates=1"))
+    given = prepare_run(quick_run(f"algo={algo}", *WORDS, f"algo.iterations={iterations}", *words, "replicates=1"))
     found = play_experiment(given)
     state: Any = found.states[-1]
     [function] = given.algorithm.functions(found.world, state, iterations)  # type: ignore[attr-defined]
@@ -85,7 +85,7 @@ OF_FIVE = ("partition=quantity_skew", "partition.clients=5", "partition.rounds=6
 
 def one_shot_of(*words: str) -> tuple[World, Any]:
     """The world of one replicate, and the theta (K, P) that clients show."""
-    found = play_experiment(prepare(scenario(*ONE_SHOT, *words, "replicates=1")))
+    found = play_experiment(prepare_run(quick_run(*ONE_SHOT, *words, "replicates=1")))
     return found.world, found.theta[0, 0]
 
 
@@ -115,7 +115,7 @@ def test_noise_is_told_of_as_one_mechanism(tmp_path: Path, monkeypatch: pytest.M
     for where in ("central", "local"):
         rounds = api.run(*words, f"privacy={where}").rounds
         for name, sigma in (("epsilon_client", 2.0), ("epsilon_sample", 1.0)):
-            assert rounds[name].tolist() == pytest.approx(accountant.epsilons(sigma, np.array([1]), 1e-5))
+            assert rounds[name].tolist() == pytest.approx(accountant.gaussian_epsilons(sigma, np.array([1]), 1e-5))
 
 
 def test_sums_that_noise_has_made_indefinite_still_have_a_ridge() -> None:

@@ -9,11 +9,11 @@ import pytest
 from conftest import ALGORITHMS, LOCAL_BATCHES, words_of
 from literal.worlds import assert_close
 
-from fkl.conformance import scenario
-from fkl.conformance.played import outcomes
+from fkl.conformance import quick_run
+from fkl.conformance.played import method_outcomes
 from fkl.contract.world import World
 from fkl.engines.base import make_world
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 from fkl.tasks.stream import ALONE
 
 Shown = tuple[World, list[dict[str, Any]]]
@@ -21,9 +21,9 @@ Shown = tuple[World, list[dict[str, Any]]]
 
 def shown(*overrides: str) -> Shown:
     """What one replicate shows in every round, in doubles."""
-    experiment = prepare(scenario(*overrides, "precision=float64"))
+    experiment = prepare_run(quick_run(*overrides, "precision=float64"))
     world, _ = make_world(experiment, (0,))
-    return world, [experiment.task.shown(world, outcome) for outcome in outcomes(experiment.algorithm, world)]
+    return world, [experiment.task.shown(world, outcome) for outcome in method_outcomes(experiment.algorithm, world)]
 
 
 def gradient_descent(one: Shown) -> None:

@@ -8,9 +8,9 @@ import pytest
 from scipy.optimize import minimize
 
 from fkl.algorithms.parsimonious import solver
-from fkl.algorithms.parsimonious.dual import Dual, representation, solve
+from fkl.algorithms.parsimonious.dual import Dual, maximise_dual, model_size
 from fkl.algorithms.parsimonious.solver import Quadrature, smallest_box
-from fkl.data.ellipses import BOX, RADII, A, labels
+from fkl.data.ellipses import BOX, RADII, A, ellipse_labels
 
 WIDTHS = (2.0, 4.0)
 GRID = Quadrature.over_box(BOX, 20**2, WIDTHS)
@@ -22,11 +22,11 @@ def clean(size, seed=0):
     ratio = ((x[:, None] - [[3.0, 0.0], [-10.0, 6.0]]) ** 2 @ A) / RADII
     x = x[(np.abs(np.sqrt(ratio) - 1) > 0.15).all(axis=1)][:size]
     assert len(x) == size
-    return x, labels(x)
+    return x, ellipse_labels(x)
 
 
 def solved(x, y, gamma=0.0, eps=0.5, steps=4000, grid=GRID, tolerance=1e-7):
-    return solve(Dual.single(grid, x, y, gamma, eps), steps, tolerance)
+    return maximise_dual(Dual.single(grid, x, y, gamma, eps), steps, tolerance)
 
 
 def kernel(x, s, w):
@@ -167,14 +167,14 @@ def test_a_padded_batch_is_its_problems_one_by_one():
     agent = np.repeat([2, 0, 3], [25, 10, 25])  # agent 1 has no sample
     problem = Dual.of_agents(GRID, x, y, agent, gamma, 0.5)
     problem = replace(problem, y=np.where(problem.present, problem.y, np.nan))  # padding is not looked at
-    batch = solve(problem, 300, tolerance=0.05)
+    batch = maximise_dual(problem, 300, tolerance=0.05)
     assert batch.finished[1]
     assert not batch.lam[~problem.present].any()
     assert len(set(batch.steps)) > 1
     for one in (0, 2, 3):
         here = problem.present[one]
         alone = Dual.single(GRID, x[agent == one], y[agent == one], gamma, 0.5)
-        single = solve(alone, 300, tolerance=0.05)
+        single = maximise_dual(alone, 300, tolerance=0.05)
         assert batch.steps[one] == single.steps[0]
         assert np.allclose(batch.lam[one, here], single.lam[0], rtol=1e-6, atol=1e-6)
         assert np.allclose(batch.model(one).predict(x), single.model().predict(x), atol=1e-6)
@@ -185,11 +185,11 @@ def test_a_padded_batch_is_its_problems_one_by_one():
 def test_representation_counts_nodes_regions_and_peaks():
     nodes = Quadrature.over_box(BOX, 10**2, (1.0, 2.0, 4.0))
     alpha = np.zeros(nodes.shape)
-    assert representation(nodes, alpha.ravel()) == (0, 0, 0)
+    assert model_size(nodes, alpha.ravel()) == (0, 0, 0)
     alpha[0, 1, 1:4] = 3, 2, 4  # two peaks, one region
     alpha[0, 2, 4] = -5  # another sign
     alpha[2, 1, 1] = 1  # not beside the first: the width between them is 0
     alpha[1, 7:9, 7:9] = 6  # level
-    assert representation(nodes, alpha.ravel()) == (9, 4, 5)
+    assert model_size(nodes, alpha.ravel()) == (9, 4, 5)
     alpha[1, 2, 2] = 3.5  # beside both peaks of the first region and the one above, lower than one only
-    assert representation(nodes, alpha.ravel()) == (10, 3, 3)
+    assert model_size(nodes, alpha.ravel()) == (10, 3, 3)

@@ -3,8 +3,8 @@
 import pytest
 
 from fkl.basics.errors import FklError
-from fkl.conformance.promises import play, scenario
-from fkl.runs.prepare import prepare
+from fkl.conformance.promises import quick_run, trace_rounds
+from fkl.runs.prepare import prepare_run
 
 POLYNOMIAL = "kernels.family=polynomial kernels.N=1 kernels.smallest=2 kernels.largest=2 kernels.laplacians=0"
 DIGITS = "dataset=digits kernels.D=20 kernels.smallest=0.5"
@@ -60,5 +60,5 @@ REFUSED = [
 @pytest.mark.parametrize(("words", "said"), REFUSED)
 def test_what_a_method_cannot_do_is_refused(words: str, said: str) -> None:
     with pytest.raises(FklError, match=f"^{said}") as refused:
-        play(prepare(scenario(*words.split())), (0,))
+        trace_rounds(prepare_run(quick_run(*words.split())), (0,))
     assert "\n" not in str(refused.value)

@@ -15,7 +15,7 @@ from scipy.stats import kstest
 
 from fkl.algorithms.vertical import dsg
 from fkl.algorithms.vertical.dsg import TURN, Dsg, cosine_features
-from fkl.algorithms.vertical.fdskl import MASK, MASKED, MASKS, Counts, Fdskl, Worker, seconds
+from fkl.algorithms.vertical.fdskl import MASK, MASKED, MASKS, Counts, Fdskl, Worker, communication_seconds
 from fkl.algorithms.vertical.sums import Tree, all_masks_tree, mask_trees
 from fkl.basics import memory
 from fkl.basics.pointwise import OF_PARTIES, pointwise_loss
@@ -182,10 +182,12 @@ def test_simulated_time_of_iterations_by_hand() -> None:
     """Five workers, T0 of three levels, T1 of three, T2 of three: 4 others, 3 others, and on to the root."""
     cost, method = CostModel(latency_s=0.5, bandwidth_bytes_per_s=8.0), Fdskl(batch=3, features=2)
     third = 3 * (0.5 + 4) + 3 * (0.5 + 1) + 3 * (0.5 + 3) + (3 + 3) * (0.5 + 3 * 2 * 3)
-    assert seconds(method, 5, 2, 3, cost) == third
-    parts = [seconds(method, 5, t, t + 1, cost) for t in range(7)]
-    assert seconds(method, 5, 0, 7, cost) == pytest.approx(sum(parts))
-    assert seconds(replace(method, masks="fresh"), 2, 0, 1, cost) > seconds(method, 2, 0, 1, cost)
+    assert communication_seconds(method, 5, 2, 3, cost) == third
+    parts = [communication_seconds(method, 5, t, t + 1, cost) for t in range(7)]
+    assert communication_seconds(method, 5, 0, 7, cost) == pytest.approx(sum(parts))
+    assert communication_seconds(replace(method, masks="fresh"), 2, 0, 1, cost) > communication_seconds(
+        method, 2, 0, 1, cost
+    )
 
 
 def test_an_epoch_has_every_row_once() -> None:

@@ -26,7 +26,7 @@ from fkl.data.vertical import FeatureGroups
 from fkl.engines.base import Experiment, make_world
 from fkl.kernels import Dictionary
 from fkl.network import Network
-from fkl.wire.letters import Letter, posted, read
+from fkl.wire.letters import Letter, post_letter, read_letter
 
 ONE_KERNEL = Dictionary(N=1, smallest=1.0, largest=1.0, bandwidth_convention="deviation")
 X, Y = samples(40)
@@ -97,16 +97,16 @@ class Flags(Letter, kind="flags", dtype="?"):
 @given(st.lists(st.booleans(), max_size=20))
 def test_letters_arrive_as_they_were_sent_and_weigh_what_their_class_says(flags: list[bool]) -> None:
     for letter in (Flags(np.array(flags, np.bool_), (3,)), Numbers(np.array(flags, np.float64).reshape(-1, 1))):
-        post = posted(letter)
+        post = post_letter(letter)
         assert (post.scalars, len(post.body)) == (len(flags), letter.bytes)
-        arrived = read(post)
+        arrived = read_letter(post)
         assert type(arrived) is type(letter) and arrived.about == letter.about
         np.testing.assert_array_equal(arrived.values, letter.values if flags else np.zeros(0))
 
 
 def test_a_letter_of_other_numbers_than_its_class_says_is_refused() -> None:
     with pytest.raises(TypeError, match="Flags holds float64, but its class says"):
-        posted(Flags(np.ones(3)))
+        post_letter(Flags(np.ones(3)))
 
 
 # --- whoever cheats is found

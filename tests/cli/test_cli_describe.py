@@ -14,19 +14,19 @@ from jsonschema import Draft202012Validator
 from fkl.algorithms.federated.pof_mkl import choose_bin
 from fkl.algorithms.vertical.fdskl import LETTERS
 from fkl.basics.errors import BadValue, FklError
-from fkl.cli.describe import GROUPS, NODES, _choices, as_text, describe, explained, of_choice
-from fkl.cli.schema import schema
+from fkl.cli.describe import GROUPS, NODES, _choice_names, as_text, describe_choice, explain_name, of_choice
+from fkl.cli.schema import json_schema
 from fkl.config import choices
 from fkl.config.choices import read_mapping, read_text
-from fkl.config.compose import compose, keys_of
-from fkl.conformance.promises import scenario
-from fkl.engines.rounds import simulate
-from fkl.runs.prepare import prepare
+from fkl.config.compose import compose_config, keys_of
+from fkl.conformance.promises import quick_run
+from fkl.engines.rounds import simulate_run
+from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import TABLES, make_records
-from fkl.screen.columns import KINDS, kind_meaning, meaning
+from fkl.screen.columns import KINDS, column_meaning, kind_meaning
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
-CHOICES = [(group, name) for group in choices.GROUPS for name in choices.files(group)]
+CHOICES = [(group, name) for group in choices.GROUPS for name in choices.choice_files(group)]
 BROKEN = [
     ("algo", "pof_mkl", {"M": 0}),
     ("algo", "coke", {"mu": 2.0}),
@@ -77,7 +77,7 @@ def test_limits_are_those_that_the_class_and_the_schema_require(group: str, name
     key = f"{group}.{refused.value.key}"
     [limits] = [one.limits for one in of_choice(group, name).keys if one.name == key]
     assert refused.value.allowed.partition("=")[0] in limits
-    made = Draft202012Validator(schema(group))
+    made = Draft202012Validator(json_schema(group))
     assert made.is_valid(keys_of(group, name))
     assert not made.is_valid({**keys_of(group, name), **values})
 
@@ -85,22 +85,25 @@ def test_limits_are_those_that_the_class_and_the_schema_require(group: str, name
 def test_everything_that_list_names_is_described() -> None:
     """Methods name their papers, and what a choice extends counts as its own."""
     for group in GROUPS:
-        for name in _choices(group):
-            made = describe(f"{group}={name}")
+        for name in _choice_names(group):
+            made = describe_choice(f"{group}={name}")
             assert (made.group, made.name) == (group, name)
             assert made.what or group in GROUPS[-2:]
             assert as_text(made, 80).count("\n") > 1 and max(map(len, as_text(made, 80).splitlines())) < 120
             assert made.paper or group != "algo"
-    assert all(key.type and key.meaning for name in NODES for key in describe(name).keys)
-    assert describe("pof_mkl").equations == "equations 5, 6, 7, 8, 9, 10; algorithms 1, 2"
-    assert describe("naval").also == ("partition=naval",)
+    assert all(key.type and key.meaning for name in NODES for key in describe_choice(name).keys)
+    assert describe_choice("pof_mkl").equations == "equations 5, 6, 7, 8, 9, 10; algorithms 1, 2"
+    assert describe_choice("naval").also == ("partition=naval",)
     for group, name in CHOICES[::7]:
-        assert keys_of(group, name) == (compose(f"{group}={name}")[group] or {}) or group == "logger", (group, name)
+        assert keys_of(group, name) == (compose_config(f"{group}={name}")[group] or {}) or group == "logger", (
+            group,
+            name,
+        )
 
 
 @pytest.mark.parametrize(("group", "name"), [("algo", "coke"), ("algo", "fdskl"), ("dataset", "file")])
 def test_what_it_brings_is_what_hydra_composes(group: str, name: str) -> None:
-    composed, brought = compose(f"{group}={name}"), describe(f"{group}={name}").brings
+    composed, brought = compose_config(f"{group}={name}"), describe_choice(f"{group}={name}").brings
     assert brought
     for word in brought:
         other, _, choice = word.partition("=")
@@ -142,15 +145,15 @@ def keys(node: Any, start: str = "") -> Iterator[str]:
 @pytest.mark.parametrize("words", RUNS, ids=str)
 def test_all_that_a_run_leaves_behind_is_explained(words: tuple[str, ...]) -> None:
     """Every column of its tables, every kind of message, and every key of its configuration."""
-    run = scenario(*words)
-    experiment = prepare(run)
-    chunk = next(iter(simulate(experiment, None, 1, lambda _: None)))
+    run = quick_run(*words)
+    experiment = prepare_run(run)
+    chunk = next(iter(simulate_run(experiment, None, 1, lambda _: None)))
     records = make_records(experiment, [chunk])
-    unknown = [column for table in TABLES for column in getattr(records, table) if meaning(column) is None]
+    unknown = [column for table in TABLES for column in getattr(records, table) if column_meaning(column) is None]
     kinds = [f"{direction} {kind}" for direction, kind in chunk.ledger.kinds]
     unknown += [kind for kind in kinds if kind_meaning(kind) is None]
     assert not unknown
-    assert all(explained(key, 80) for key in {*keys(run.resolved)})
+    assert all(explain_name(key, 80) for key in {*keys(run.resolved)})
     assert {letter.kind for letter in LETTERS} <= KINDS.keys()  # rare masks are of three parties
 
 
@@ -179,9 +182,9 @@ def test_a_choice_that_names_no_class_says_so(fkl: Callable, tmp_path: Path, tar
 
 @pytest.mark.parametrize("group", choices.GROUPS)
 def test_every_yaml_fits_the_schema_and_a_wrong_key_does_not(group: str) -> None:
-    made = Draft202012Validator(schema(group))
+    made = Draft202012Validator(json_schema(group))
     made.check_schema(made.schema)
-    for file in [*choices.files(group).values(), *EXAMPLES.glob(f"*/my_conf/{group}/*.yaml")]:
+    for file in [*choices.choice_files(group).values(), *EXAMPLES.glob(f"*/my_conf/{group}/*.yaml")]:
         node = read_mapping(read_text(file), file)
         assert not [error.message for error in made.iter_errors(node)], file
         if "table" in node:  # which names the keys beside it
@@ -190,9 +193,9 @@ def test_every_yaml_fits_the_schema_and_a_wrong_key_does_not(group: str) -> None
 
 
 def test_what_a_run_is_composed_of_fits_the_schema() -> None:
-    whole = Draft202012Validator(schema())
-    for name in choices.files("algo"):
-        composed = compose(f"algo={name}")
+    whole = Draft202012Validator(json_schema())
+    for name in choices.choice_files("algo"):
+        composed = compose_config(f"algo={name}")
         assert not [error.message for error in whole.iter_errors(composed)], name
         assert not whole.is_valid({**composed, "sed": 1})
         assert not whole.is_valid({**composed, "network": {**composed["network"], "los": 0.1}})
@@ -203,7 +206,7 @@ def test_the_command_prints_a_schema_or_refuses(fkl: Callable) -> None:
     assert json.loads(fkl("describe", "--format=schema").out)["properties"]["checkpoint_s"]
     assert fkl("describe", "alog", "--format=schema").code == fkl("describe").code == 2
     with pytest.raises(FklError) as refused:
-        schema("alog")
+        json_schema("alog")
     assert refused.value.help[0].startswith("did you mean algo?")
 
 

@@ -21,7 +21,7 @@ from fkl.report.colours import look_of
 from fkl.report.compare import Comparison, compare
 from fkl.report.compare.cells import Cell
 from fkl.report.compare.pivot import Pivot
-from fkl.report.figures import styled
+from fkl.report.figures import style_figures
 
 
 def shown(what: Pivot | Comparison, *most: int, terminal: bool = False) -> str:
@@ -313,7 +313,7 @@ def test_figures_are_drawn_on_light_and_dark(runs: Callable, fkl: Callable, monk
     for dark in (False, True):
         picture = matplotlib.image.imread(io.BytesIO(compare().figures(dark)["curves_over_rounds"][".png"]))
         assert (picture[0, 0, :3].max() < 0.2) == dark and (picture[0, 0, :3].min() > 0.9) != dark
-        with styled(dark=dark):
+        with style_figures(dark=dark):
             shade = np.array(to_rgb(look_of("POF-MKL").colour))
         assert np.abs(picture[..., :3] - shade).max(axis=-1).min() < 0.02
 

@@ -11,9 +11,9 @@ from scipy import stats
 
 from fkl.report.compare.cells import Cell
 from fkl.report.compare.courses import pareto_front
-from fkl.report.compare.pairs import average_ranks, nemenyi, verdicts, why_no_diagram
+from fkl.report.compare.pairs import average_ranks, nemenyi_test, pair_verdicts, why_no_diagram
 from fkl.report.compare.pivot import Pivot
-from fkl.statistics.intervals import holm
+from fkl.statistics.intervals import holm_correction
 from fkl.statistics.verdicts import as_table
 
 POINTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12)
@@ -45,29 +45,29 @@ def test_pairs_have_a_studys_verdicts() -> None:
     random = np.random.default_rng(1)
     shifts = {"a": 0, "b": 1, "c": 3}
     values = {(name, "air"): list(np.exp(random.normal(shift, 1, 12))) for name, shift in shifts.items()}
-    found, notes = verdicts(pivot_of(values))
+    found, notes = pair_verdicts(pivot_of(values))
     assert notes == []
     apart = {pair: np.subtract(*(np.log(values[name, "air"]) for name in pair)) for pair in combinations("abc", 2)}
     expected = np.array([stats.ttest_1samp(one, 0).pvalue for one in apart.values()])
     assert [(one.a, one.b) for one in found["air"]] == [*apart]
     assert [one.difference.p for one in found["air"]] == pytest.approx(expected.tolist())
-    assert [one.p for one in found["air"]] == pytest.approx(holm(expected).tolist())
+    assert [one.p for one in found["air"]] == pytest.approx(holm_correction(expected).tolist())
     table = as_table(found)
     assert table["percent"].tolist() == pytest.approx([100 * np.expm1(one.mean()) for one in apart.values()])
     assert (table["low"] < table["percent"]).all() and set(table["better"]) == {"a", "b"}
 
 
 def test_what_has_no_ratio_or_no_spread_has_no_verdict() -> None:
-    found, notes = verdicts(pivot_of({("a", "air"): [-1.0, 2.0, 3.0], ("b", "air"): [1.0, 4.0, 6.0]}))
+    found, notes = pair_verdicts(pivot_of({("a", "air"): [-1.0, 2.0, 3.0], ("b", "air"): [1.0, 4.0, 6.0]}))
     assert (found, [note.partition(": an error of -1")[0] for note in notes]) == ({}, ["air: not compared in pairs"])
     zero = {("a", "air"): [0.0, 0.1], ("b", "air"): [1.0, 2.0], ("c", "air"): [1.0, 2.5], ("d", "air"): [0.0, 0.1]}
-    found, [note] = verdicts(pivot_of(zero))  # only pairs without a ratio are left out; equal errors of 0 tie
+    found, [note] = pair_verdicts(pivot_of(zero))  # only pairs without a ratio are left out; equal errors of 0 tie
     assert [(one.a, one.b) for one in found["air"]] == [("a", "d"), ("b", "c")]
     tied = "tied, with the same errors in every replicate: what differs between them changed nothing"
     assert found["air"][0].words == f"a and d: {tied}"
     assert note.startswith("air: not compared in pairs with a and d: an error of 0 has no log ratio")
-    assert "one replicate shows no spread" in verdicts(pivot_of({("a", "air"): [1.0], ("b", "air"): [2.0]}))[1][0]
-    assert verdicts(pivot_of({("a", "air"): [0.1], ("b", "air"): [0.2]}, larger=True))[0] == {}
+    assert "one replicate shows no spread" in pair_verdicts(pivot_of({("a", "air"): [1.0], ("b", "air"): [2.0]}))[1][0]
+    assert pair_verdicts(pivot_of({("a", "air"): [0.1], ("b", "air"): [0.2]}, larger=True))[0] == {}
 
 
 def test_ranks_and_nemenyi() -> None:
@@ -82,7 +82,7 @@ def test_ranks_and_nemenyi() -> None:
     assert why_no_diagram(placed) == ""
     statistic = (placed["c"].mean() - placed["a"].mean()) / np.sqrt(3 * 4 / (6 * 6))
     expected = stats.studentized_range.sf(statistic * np.sqrt(2), 3, np.inf)
-    assert nemenyi(placed).loc["a", "c"] == pytest.approx(expected, rel=1e-3)
+    assert nemenyi_test(placed).loc["a", "c"] == pytest.approx(expected, rel=1e-3)
 
 
 def test_too_few_data_sets_and_methods_that_are_not_everywhere_are_said() -> None:

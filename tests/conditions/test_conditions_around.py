@@ -11,11 +11,11 @@ from recount import ledger_books_every_message
 
 from fkl.basics.arrays import Array
 from fkl.basics.errors import BadValue, FklError
-from fkl.conditions import OnMessages, wrap
-from fkl.conformance.promises import Conformance, play, require_same, scenario
+from fkl.conditions import OnMessages, wrap_method
+from fkl.conformance.promises import Conformance, quick_run, require_same, trace_rounds
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 
 STAR = (
     "em_kofl", "fed_poe", "fomd_oms", "fed3r", "ofmkl_avg", "ofskl", "one_shot_ridge",
@@ -67,9 +67,9 @@ class Counting(OnMessages):
 )
 def test_a_condition_that_does_nothing_changes_no_bit_and_remembers(algo: str) -> None:
     """Outcomes and traffic, round after round; after it was saved and loaded; at parties on their own as together."""
-    plain = prepare(scenario(*words_of_few_kernels(algo)))
-    inside = replace(plain, algorithm=wrap(plain.algorithm, {"compression": Counting()}))
-    require_same(play(plain, (0, 1)), play(inside, (0, 1)), "in a condition that does nothing")
+    plain = prepare_run(quick_run(*words_of_few_kernels(algo)))
+    inside = replace(plain, algorithm=wrap_method(plain.algorithm, {"compression": Counting()}))
+    require_same(trace_rounds(plain, (0, 1)), trace_rounds(inside, (0, 1)), "in a condition that does nothing")
     suite = Conformance(inside)
     suite.state_survives_save_and_load()
     suite.parties_see_what_they_hold_alone()
@@ -77,9 +77,9 @@ def test_a_condition_that_does_nothing_changes_no_bit_and_remembers(algo: str) -
 
 def test_conditions_are_nested_in_the_order_of_their_groups() -> None:
     """The first is the innermost; what is asked of the whole is the method's to answer."""
-    method = prepare(scenario("algo=pof_mkl")).algorithm
+    method = prepare_run(quick_run("algo=pof_mkl")).algorithm
     first, second = Counting(), Counting()
-    whole = wrap(method, {"privacy": first, "compression": second})
+    whole = wrap_method(method, {"privacy": first, "compression": second})
     assert whole.condition is second
     assert whole.method.condition is first
     assert (whole.method.method, whole.label, whole.lam, whole.M) == (method, method.label, method.lam, method.M)
@@ -90,7 +90,7 @@ def test_the_wrong_kind_of_network_is_refused(algo: str, where: str) -> None:
     """By the condition's own word."""
     condition = type("Elsewhere", (Counting,), {where: False})()
     with pytest.raises(BadValue, match="null for"):
-        wrap(prepare(scenario(f"algo={algo}")).algorithm, {"late": condition})
+        wrap_method(prepare_run(quick_run(f"algo={algo}")).algorithm, {"late": condition})
 
 
 UNEVEN = "dataset=diabetes partition=quantity_skew partition.clients=4 partition.rounds=40 kernels.N=5"
@@ -121,7 +121,7 @@ DOES_NOTHING = [
 def test_a_limiting_case_is_the_plain_run_bit_for_bit(words: str, nothing: str) -> None:
     """Outcomes and traffic."""
     plain, inside = (
-        play(prepare(scenario(*one.split(), "kernels.D=4")), (1,)) for one in (words, f"{words} {nothing}")
+        trace_rounds(prepare_run(quick_run(*one.split(), "kernels.D=4")), (1,)) for one in (words, f"{words} {nothing}")
     )
     require_same(plain, inside, nothing)
 
@@ -223,5 +223,5 @@ REFUSED = [
 def test_what_makes_no_sense_is_refused(words: str, said: str) -> None:
     """In one line that names the key, at the latest before the first round."""
     with pytest.raises(FklError, match=f"^{said}") as refused:
-        play(prepare(scenario(*words.split())), (0,))
+        trace_rounds(prepare_run(quick_run(*words.split())), (0,))
     assert "\n" not in str(refused.value)

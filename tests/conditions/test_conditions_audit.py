@@ -14,21 +14,21 @@ from fkl.basics.errors import FklError
 from fkl.conditions import accountant, audit, privacy
 from fkl.conditions.audit_bounds import (
     OBJECTION,
-    checked,
-    gaussian,
-    guesses,
+    bound_gaussian,
+    check_scores,
+    guesses_bound,
     guesses_to_make,
-    noncentrality,
+    noncentrality_bound,
     of_replicates,
     right_of,
 )
 from fkl.conditions.privacy import Noise
-from fkl.conformance.promises import scenario
-from fkl.engines.rounds import simulate
-from fkl.runs.command import verdict
-from fkl.runs.folder import provenance, read_summary
-from fkl.runs.play import execute
-from fkl.runs.prepare import prepare
+from fkl.conformance.promises import quick_run
+from fkl.engines.rounds import simulate_run
+from fkl.runs.command import judge_summary
+from fkl.runs.folder import read_provenance, read_summary
+from fkl.runs.play import execute_run
+from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import summary_without_comparison
 
 pytestmark = pytest.mark.skipif(not accountant.INSTALLED, reason="dp-accounting is not installed")
@@ -39,8 +39,10 @@ PRIVATE = ("privacy=central", "privacy.clip=0.7", "privacy.noise=1", "audit=cana
 
 def audited(*words: str) -> pd.DataFrame:
     """The summary of an audit."""
-    experiment = prepare(scenario(*PRIVATE, *words))
-    return pd.concat([pd.DataFrame(summary_without_comparison(experiment, chunk)) for chunk in simulate(experiment)])
+    experiment = prepare_run(quick_run(*PRIVATE, *words))
+    return pd.concat(
+        [pd.DataFrame(summary_without_comparison(experiment, chunk)) for chunk in simulate_run(experiment)]
+    )
 
 
 def drawn(rng: np.random.Generator, mu: float, *shape: int) -> tuple[Any, Any]:
@@ -57,8 +59,8 @@ def test_the_bound_of_a_noncentral_t_covers_as_often_as_it_says(df: int, ncp: fl
     """In 95 of 100 draws."""
     rng, n = np.random.default_rng(df), 40_000
     t = (rng.normal(size=n) + ncp) / np.sqrt(rng.chisquare(df, size=n) / df)
-    assert (noncentrality(t, np.int64(df), 0.05) <= ncp).mean() == pytest.approx(0.95, abs=0.004)
-    along = noncentrality(np.linspace(-3, 40, 400), np.int64(df), 0.0005)  # no gap, though scipy has some
+    assert (noncentrality_bound(t, np.int64(df), 0.05) <= ncp).mean() == pytest.approx(0.95, abs=0.004)
+    along = noncentrality_bound(np.linspace(-3, 40, 400), np.int64(df), 0.0005)  # no gap, though scipy has some
     assert (np.diff(along) >= -1e-9).all()
     assert np.diff(along).max() <= 0.11
 
@@ -69,7 +71,7 @@ def test_gaussian_bounds_cover_in_95_of_100_audits() -> None:
     rng, covered = np.random.default_rng(seeds), []
     for count in (100, 300, 1000, 3000, 10_000):
         for mu in MU.values():
-            covered.append(float((gaussian(*drawn(rng, mu, seeds, count), 0.05) <= mu).mean()))
+            covered.append(float((bound_gaussian(*drawn(rng, mu, seeds, count), 0.05) <= mu).mean()))
     sd = np.sqrt(0.95 * 0.05 / seeds)
     assert min(covered) >= 0.95 - 3.2 * sd
     assert np.mean(covered) == pytest.approx(0.95, abs=3.2 * sd / np.sqrt(len(covered)))
@@ -77,12 +79,12 @@ def test_gaussian_bounds_cover_in_95_of_100_audits() -> None:
 
 def test_guesses_are_those_of_the_paper_and_cover() -> None:
     """690 of 1000 right guesses reject mu = 0.337; the bound is above the truth in at most 5 of 100 audits."""
-    assert guesses(1000, 1000, 690, 0.05) == pytest.approx(0.337, abs=0.001)
+    assert guesses_bound(1000, 1000, 690, 0.05) == pytest.approx(0.337, abs=0.001)
     rng = np.random.default_rng(0)
     for mu in (MU[1], MU[4], MU[16]):
         made = guesses_to_make(1000, mu, 0.05)
         audits = (drawn(rng, mu, 1000) for _ in range(40))
-        found = [guesses(1000, made, right_of(*one, made), 0.05) for one in audits]
+        found = [guesses_bound(1000, made, right_of(*one, made), 0.05) for one in audits]
         assert np.mean(np.array(found) > mu) <= 0.05
     assert accountant.epsilon_of(2.0, 1e-5) == pytest.approx(9.9973, abs=1e-4)
 
@@ -107,15 +109,15 @@ def test_checks_find_another_distribution_another_variance_and_noise_that_is_use
     again = noise + 0.5 * np.concatenate([np.zeros((1, 2)), noise[:-1]])
     louder = noise * np.where(inside, 1.4, 1)
     for scores in (rng.random(inside.shape), louder, again):
-        p = checked(scores, inside)
+        p = check_scores(scores, inside)
         assert 0 < p < OBJECTION
-        assert checked(np.where(rng.random(inside.shape) < 0.2, np.nan, scores), inside) < OBJECTION
-        assert checked(scores / 1000, inside) == pytest.approx(p, rel=1e-6, abs=0)
-        assert checked(scores, ~inside) == pytest.approx(p, rel=1e-6, abs=0)
-        assert checked(scores[:5], inside[:5]) == 1, "too few"
+        assert check_scores(np.where(rng.random(inside.shape) < 0.2, np.nan, scores), inside) < OBJECTION
+        assert check_scores(scores / 1000, inside) == pytest.approx(p, rel=1e-6, abs=0)
+        assert check_scores(scores, ~inside) == pytest.approx(p, rel=1e-6, abs=0)
+        assert check_scores(scores[:5], inside[:5]) == 1, "too few"
     ratio = louder[inside[:, 0], 0].var(ddof=1) / louder[~inside[:, 0], 0].var(ddof=1)
     p = 2 * scipy.stats.f.sf(ratio, inside[:, 0].sum() - 1, (~inside[:, 0]).sum() - 1)
-    assert checked(louder[:, :1], inside[:, :1]) == pytest.approx(3 * p, rel=1e-6, abs=0)  # of three checks
+    assert check_scores(louder[:, :1], inside[:, :1]) == pytest.approx(3 * p, rel=1e-6, abs=0)  # of three checks
 
 
 # --- honest runs
@@ -135,8 +137,8 @@ def test_an_honest_run_is_not_contradicted(algo: str, where: str) -> None:
 def test_a_run_says_what_its_audit_has_found(tmp_path: Path) -> None:
     """In its folder: columns, bounds by round with a figure, and three lines."""
     words = "algo=ofmkl_avg", "dataset.clients=4", "dataset.rounds=30", "replicates=2", f"paths.outputs={tmp_path}"
-    run = scenario(*PRIVATE, *words)
-    assert execute(run, progress=False)
+    run = quick_run(*PRIVATE, *words)
+    assert execute_run(run, progress=False)
     assert (run.folder / "epsilon.png").exists()
     summary, rounds = read_summary(run.folder), pd.read_csv(run.folder / "rounds.csv")
     assert 0 < summary["epsilon_lower"][0] < 5
@@ -144,10 +146,10 @@ def test_a_run_says_what_its_audit_has_found(tmp_path: Path) -> None:
         assert (rounds[rounds["round"] == 30][column].to_numpy() == summary[column]).all()
     assert (rounds[rounds["round"] == 1]["epsilon_lower"] == 0).all()  # 4 canaries allow no bound
     for said in ("at least", "errors in this run are of canaries", "nothing contradicts the stated epsilon"):
-        assert said in provenance(run.folder)["warning"]
-    mark, answer = verdict(summary)
+        assert said in read_provenance(run.folder)["warning"]
+    mark, answer = judge_summary(summary)
     assert (mark, answer.partition(" is ")[0]) == ("✓", "audit: epsilon")
-    assert verdict(summary | {"epsilon_lower": np.full(2, 99.0)}) == (
+    assert judge_summary(summary | {"epsilon_lower": np.full(2, 99.0)}) == (
         "▲",
         "audit: epsilon is at least 99.0, stated 4.38",
     )
@@ -196,8 +198,8 @@ def test_secure_sums_show_less() -> None:
 
 def half_noise(patch: pytest.MonkeyPatch) -> None:
     """Noise of half the deviation."""
-    right = privacy.gaussian
-    patch.setattr(privacy, "gaussian", lambda *given: right(*given) / 2)
+    right = privacy.gaussian_draws
+    patch.setattr(privacy, "gaussian_draws", lambda *given: right(*given) / 2)
 
 
 def no_clip(patch: pytest.MonkeyPatch) -> None:
@@ -211,7 +213,7 @@ def same_noise(patch: pytest.MonkeyPatch) -> None:
     def first(turn: Any, role: Any, size: int, number: int) -> Any:
         return normal_quantile(turn.streams.vectors(role, 0, turn.clients, size, number))
 
-    patch.setattr(privacy, "gaussian", first)
+    patch.setattr(privacy, "gaussian_draws", first)
 
 
 FEW = ("algo=ofmkl_avg", "dataset.clients=30", "kernels.N=2", "kernels.D=10")

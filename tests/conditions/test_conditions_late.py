@@ -10,7 +10,7 @@ from literal.worlds import Size, make_dictionary, make_problem, run
 
 from fkl.algorithms.federated.descent import OfmklAvg, Ofskl
 from fkl.basics.random_streams import Role
-from fkl.conditions import wrap
+from fkl.conditions import wrap_method
 from fkl.conditions.late import LateLabels, LateUpdates
 
 
@@ -19,7 +19,7 @@ def test_updates_are_those_of_a_literal_loop(drawn: str) -> None:
     """Each gradient, made dense, waits in a list until it is due."""
     size, exponent = Size(R=1, K=4, N=2, D=6, T=14), 0.5
     problem, dictionary = make_problem(size, 3, absent=0.2), make_dictionary(size)
-    method = wrap(OfmklAvg(eta=0.3, lam=0.05), {"late": LateUpdates(3, drawn, exponent)})
+    method = wrap_method(OfmklAvg(eta=0.3, lam=0.05), {"late": LateUpdates(3, drawn, exponent)})
     trace = run(method, problem, dictionary, replicates=(0,))
     streams, bank = trace.world.streams, trace.world.bank
     omega = frequencies(bank.rho[0], bank.scale)
@@ -48,7 +48,7 @@ def test_late_gradients_bear_the_step_that_theory_says(factor: float, stable: bo
     one = make_problem(size, 0)
     same = replace(one, x=np.repeat(one.x[:1], 300, axis=0), y=np.ones((300, 1)))
     eta = factor * np.sin(np.pi / (2 * (2 * d + 1)))
-    method = wrap(Ofskl(eta=eta, lam=0.0), {"late": LateUpdates(d)})
+    method = wrap_method(Ofskl(eta=eta, lam=0.0), {"late": LateUpdates(d)})
     off = np.abs(run(method, same, make_dictionary(size), replicates=(0,)).y_hat[0, :, 0] - 1)
     assert (off[-50:].max() < 0.1 * off[:50].max()) == stable
     assert (off[-50:].max() > off[:50].max()) != stable
@@ -58,7 +58,7 @@ def test_late_labels_are_those_of_a_literal_loop() -> None:
     """Predict x of t, and step by the sample of t - d with the theta of t; nothing travels up before."""
     size, d = Size(R=1, K=3, N=2, D=6, T=10), 3
     problem, dictionary = make_problem(size, 4), make_dictionary(size)
-    method = wrap(OfmklAvg(eta=0.3, lam=0.05), {"late": LateLabels(d)})
+    method = wrap_method(OfmklAvg(eta=0.3, lam=0.05), {"late": LateLabels(d)})
     trace = run(method, problem, dictionary, replicates=(0,))
     omega = frequencies(trace.world.bank.rho[0], trace.world.bank.scale)
     theta = [np.zeros(2 * size.D) for _ in range(size.N)]

@@ -15,11 +15,11 @@ from fkl.basics.arrays import Array
 from fkl.basics.random_streams import Role, Streams
 from fkl.conformance.isolated import require_parties_agree
 from fkl.conformance.party_process import PartyObject
-from fkl.conformance.promises import play, require_same
+from fkl.conformance.promises import require_same, trace_rounds
 from fkl.engines.base import Experiment, make_world
 from fkl.network import Network, Topology
 from fkl.network.participation import Share
-from fkl.network.topology import Failing, Gossip, Links, Mobility, connected
+from fkl.network.topology import Failing, Gossip, Links, Mobility, topology_of_graph
 
 K, LAM, RHO = 5, 1e-2, 0.05
 NEVER = 1e-300
@@ -124,7 +124,7 @@ def test_limiting_cases_are_the_plain_run_bit_for_bit(method: Consensus) -> None
     pairs = [(experiment(method), other) for other in others]
     pairs.append((experiment(method, loss=NEVER), experiment(method, Failing(p=NEVER), loss=NEVER)))
     for plain, other in pairs:
-        require_same(play(plain, (0, 1)), play(other, (0, 1)), "in a limiting case")
+        require_same(trace_rounds(plain, (0, 1)), trace_rounds(other, (0, 1)), "in a limiting case")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def edges(topology: Topology, up: NDArray[np.bool_]) -> list[set[tuple[int, ...]
 )
 def test_weights_of_the_links_that_are_up_are_doubly_stochastic(agents: int, t: int, links: Links) -> None:
     """Symmetric, not below 0, rows of sum 1, 0 between agents whose link is down; both ends agree what is up."""
-    topology = connected(nx.fast_gnp_random_graph(agents, 1.0 if agents < 4 else 0.8, seed=1))
+    topology = topology_of_graph(nx.fast_gnp_random_graph(agents, 1.0 if agents < 4 else 0.8, seed=1))
     up = links.up(STREAMS, t, topology)
     awake = topology.awake(up, up)
     found = edges(topology, awake.up)
@@ -191,7 +191,7 @@ def test_walkers_stay_in_the_square_and_go_on_straight() -> None:
     inside = (np.abs(places[:-1] - 0.5) < 0.46).all(axis=-1)
     assert_close(steps[inside], np.full(inside.sum(), 0.03), 1e-12, "a step")
     assert steps.max() <= 0.03 + 1e-12, "at a wall they turn"
-    topology = connected(nx.complete_graph(agents))
+    topology = topology_of_graph(nx.complete_graph(agents))
     up = walk.up(STREAMS, 7, topology)
     for r, one in enumerate(edges(topology, up)):
         near = {

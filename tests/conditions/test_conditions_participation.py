@@ -7,16 +7,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from fkl.conformance import Conformance, scenario
+from fkl.conformance import Conformance, quick_run
 from fkl.engines.base import Experiment, make_world
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 
 SMALL = ("kernels.D=6", "partition.rounds=30", "replicates=3", "precision=float64")
 HALF = ("participation=share", "participation.share=0.3")
 
 
 def made(algo: str, *overrides: str) -> Experiment:
-    return prepare(scenario(f"algo={algo}", *SMALL, *overrides))
+    return prepare_run(quick_run(f"algo={algo}", *SMALL, *overrides))
 
 
 @pytest.mark.parametrize("algo", ["em_kofl", "fomd_oms", "perfedavg", "pof_mkl", "scaffold"])

@@ -13,14 +13,14 @@ from scipy.stats import kstest, norm
 
 from fkl.basics.errors import BadValue
 from fkl.basics.random_streams import Role, Streams
-from fkl.conditions import accountant, wrap
-from fkl.conditions.privacy import Central, Local, NoisyMean, SampledWith, gaussian
-from fkl.conformance.promises import scenario
+from fkl.conditions import accountant, wrap_method
+from fkl.conditions.privacy import Central, Local, NoisyMean, SampledWith, gaussian_draws
+from fkl.conformance.promises import quick_run
 from fkl.contract.star import Samples, Turn
 from fkl.engines.base import make_world
 from fkl.kernels import Dictionary
-from fkl.runs.prepare import prepare
-from fkl.wire.payloads import FeatureGradients, PerClient, RankOne, kinds
+from fkl.runs.prepare import prepare_run
+from fkl.wire.payloads import FeatureGradients, PerClient, RankOne, payloads_by_kind
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Message:
 
 def flat(message: Any) -> Any:
     """All that a message's dense payloads hold, (R, K, n)."""
-    arrays = [part.dense().values for _, parts in kinds(message) for part in parts]
+    arrays = [part.dense().values for _, parts in payloads_by_kind(message) for part in parts]
     return np.concatenate([values.reshape(*values.shape[:2], -1) for values in arrays], axis=-1)
 
 
@@ -93,9 +93,9 @@ def turn(clients: int, t: int = 0, exchange: int = 0) -> Turn:
 
 def test_numbers_are_those_of_a_gaussian() -> None:
     """By Kolmogorov and Smirnov; one round's are not another's, nor one payload's, one client's, one exchange's."""
-    drawn = gaussian(turn(4), Role.PRIVACY, 5000, 0)
+    drawn = gaussian_draws(turn(4), Role.PRIVACY, 5000, 0)
     assert kstest(drawn.ravel(), norm.cdf).pvalue > 1e-3
-    others = [gaussian(turn(4, t, e), Role.PRIVACY, 5000, j) for t, e, j in ((1, 0, 0), (0, 1, 0), (0, 0, 1))]
+    others = [gaussian_draws(turn(4, t, e), Role.PRIVACY, 5000, j) for t, e, j in ((1, 0, 0), (0, 1, 0), (0, 0, 1))]
     several = np.concatenate([drawn.reshape(8, -1), *(other.reshape(8, -1) for other in others)])
     off_diagonal = np.corrcoef(several)[~np.eye(32, dtype=bool)]
     assert np.abs(off_diagonal).max() < 5 / np.sqrt(5000)
@@ -145,7 +145,7 @@ def problem(*present: list[int]) -> Any:
 @pytest.mark.parametrize(("sigma", "delta"), [(0.3, 1e-3), (1.0, 1e-6), (50.0, 1e-6)])
 def test_epsilon_of_one_gaussian_mechanism(sigma: float, delta: float) -> None:
     """Against the closed form, to 1e-6."""
-    told = accountant.epsilons(sigma, np.array([1, 0]), delta)
+    told = accountant.gaussian_epsilons(sigma, np.array([1, 0]), delta)
     assert told == pytest.approx([balle_wang(sigma, delta), 0], abs=1e-6)
 
 
@@ -157,7 +157,9 @@ def test_epsilon_of_many_is_what_privacy_loss_distributions_add_up_to() -> None:
     other = dp_accounting.pld.PLDAccountant(dp_accounting.NeighboringRelation.REPLACE_SPECIAL)
     for _ in range(12):
         other.compose(dp_accounting.GaussianDpEvent(5.0))
-    assert accountant.epsilons(5.0, np.array([12]), 1e-5)[0] == pytest.approx(other.get_epsilon(1e-5), abs=1e-3)
+    assert accountant.gaussian_epsilons(5.0, np.array([12]), 1e-5)[0] == pytest.approx(
+        other.get_epsilon(1e-5), abs=1e-3
+    )
 
 
 @pytest.mark.skipif(not accountant.INSTALLED, reason="dp-accounting is not installed")
@@ -179,7 +181,9 @@ def test_columns_count_what_was_sent() -> None:
     assert twice["epsilon_client"][-1] == pytest.approx(balle_wang(2.0 / np.sqrt(6), 1e-5), abs=1e-6)
     assert Central(clip=1.0).columns(SimpleNamespace(), there) == {}
     everyone = SampledWith(1.0, 2.0, 1e-5, probability=1.0).columns(SimpleNamespace(exchanges=2), there)
-    assert everyone["epsilon_client"] == pytest.approx(accountant.epsilons(2.0, 2 * np.arange(1, 4), 1e-5), abs=1e-3)
+    assert everyone["epsilon_client"] == pytest.approx(
+        accountant.gaussian_epsilons(2.0, 2 * np.arange(1, 4), 1e-5), abs=1e-3
+    )
 
 
 @pytest.mark.skipif(not accountant.INSTALLED, reason="dp-accounting is not installed")
@@ -193,7 +197,7 @@ def test_epsilon_with_drawn_clients_is_that_of_an_independent_computation(monkey
     assert every.tolist() == every[[0, 2, 2, 8, 8, 8, 8, 8, 8]].tolist() and every[0] < every[2] < every[8]
     assert every[2] == accountant.sampled_epsilons(2.0, 0.3, np.array([3]), 1e-5, False)[0]
     assert accountant.sampled_epsilons(2.0, 1.0, np.array([7]), 1e-5, False) == pytest.approx(
-        accountant.epsilons(2.0, np.array([7]), 1e-5), abs=1e-3
+        accountant.gaussian_epsilons(2.0, np.array([7]), 1e-5), abs=1e-3
     )
 
 
@@ -202,7 +206,7 @@ SAMPLED = ("privacy=sampled", "privacy.clip=0.5", "privacy.noise=1", "participat
 
 def test_a_sampled_mean_does_not_show_how_many_take_part() -> None:
     """Its denominator and its noise are the same in every round, also in one without clients."""
-    experiment = prepare(scenario("algo=pof_mkl", *SAMPLED, "partition.rounds=30", "replicates=1"))
+    experiment = prepare_run(quick_run("algo=pof_mkl", *SAMPLED, "partition.rounds=30", "replicates=1"))
     world, _ = make_world(experiment, (0,))
     present, method = world.problem.present, experiment.algorithm
     K = world.problem.clients
@@ -244,7 +248,7 @@ def test_leaving_out_a_sample_moves_a_clipped_theta_by_twice_the_norm() -> None:
 def test_epsilon_of_a_sample_is_of_what_a_message_holds(words: tuple[str, ...], sigma: float) -> None:
     """One message, or one exchange: 4.38 of one sample, 10.00 of many."""
     noisy = ("privacy=local", "privacy.clip=1", "privacy.noise=1")
-    experiment = prepare(scenario(*words, *noisy, "replicates=1"))
+    experiment = prepare_run(quick_run(*words, *noisy, "replicates=1"))
     told = experiment.algorithm.columns(experiment.problem)["epsilon_sample"]
     assert told[0] == pytest.approx(balle_wang(sigma, 1e-5), abs=1e-3)
 
@@ -252,7 +256,7 @@ def test_epsilon_of_a_sample_is_of_what_a_message_holds(words: tuple[str, ...], 
 @pytest.mark.parametrize("algo", ["em_kofl", "ofmkl_avg", "pof_mkl", "vm_kofl"])
 def test_a_sample_is_in_one_message_where_it_is_said(algo: str) -> None:
     """A client that has seen other samples before sends the same; eM-KOFL's, and POF-MKL's by its bins, do not."""
-    experiment = prepare(scenario(f"algo={algo}", "partition.rounds=12", "replicates=1"))
+    experiment = prepare_run(quick_run(f"algo={algo}", "partition.rounds=12", "replicates=1"))
     methods = [experiment.algorithm]
     if algo == "pof_mkl":
         methods.append(replace(methods[0], xi=0.01, M=4, eta_k=5.0))
@@ -286,9 +290,9 @@ def first_message(method: Any, experiment: Any, factor: float) -> Any:
 
 def test_noise_comes_last_and_is_never_read_off() -> None:
     """Nothing makes messages longer again, and a mean with noise tells no client's values."""
-    method = prepare(scenario("algo=pof_mkl")).algorithm
+    method = prepare_run(quick_run("algo=pof_mkl")).algorithm
     with pytest.raises(BadValue, match="compression, which comes after clipping"):
-        wrap(method, {"privacy": Central(0.3, 0.2), "compression": Local()})
+        wrap_method(method, {"privacy": Central(0.3, 0.2), "compression": Local()})
     with pytest.raises(BadValue, match="reads what each client sent"):
         _ = NoisyMean(PerClient(np.zeros((1, 2, 3))), 1.0, turn(1), 0, np.ones(2, bool)).values
 

@@ -15,15 +15,15 @@ from literal.worlds import play_experiment
 from scipy.stats import norm
 
 from fkl.basics.random_streams import Streams
-from fkl.conditions import wrap
+from fkl.conditions import wrap_method
 from fkl.conditions.aggregators import Aggregator, Bulyan, GeometricMedian, Krum, Median, MultiKrum, TrimmedMean
 from fkl.conditions.attacks import Alie, LabelFlip, RandomNoise, SignFlip, Zero
-from fkl.conformance.promises import scenario
+from fkl.conformance.promises import quick_run
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
 from fkl.engines.base import Experiment
 from fkl.kernels import Dictionary
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 from fkl.wire.payloads import PerClient, RankOne
 
 BYZFL = json.loads((Path(__file__).parents[1] / "oracles" / "byzfl_rules.json").read_text())
@@ -69,8 +69,8 @@ def aggregated(rule: Aggregator, message: Any, share: Any) -> Any:
 
 def experiment(algo: str, **conditions: Any) -> Experiment:
     """A method's small run in conditions."""
-    plain = prepare(scenario(f"algo={algo}", "partition.clients=8", "partition.rounds=12", "precision=float64"))
-    return replace(plain, algorithm=wrap(plain.algorithm, conditions))
+    plain = prepare_run(quick_run(f"algo={algo}", "partition.clients=8", "partition.rounds=12", "precision=float64"))
+    return replace(plain, algorithm=wrap_method(plain.algorithm, conditions))
 
 
 # --- third parties' aggregators
@@ -259,7 +259,7 @@ def test_a_little_is_enough_is_that_of_byzfl_and_of_the_paper() -> None:
 def test_if_all_clients_flip_their_labels_the_server_learns_from_the_others(algo: str) -> None:
     """As in a run whose targets are -y, bit for bit but for the sums' order."""
     plain = experiment(algo)
-    false = last_theta(replace(plain, algorithm=wrap(plain.algorithm, {"attack": LabelFlip(share=1.0)})))
+    false = last_theta(replace(plain, algorithm=wrap_method(plain.algorithm, {"attack": LabelFlip(share=1.0)})))
     if algo == "one_shot_ridge":
         assert np.allclose(false, -last_theta(plain), rtol=1e-9, atol=1e-12)  # it is linear in the targets
         return

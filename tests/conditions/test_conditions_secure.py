@@ -11,14 +11,14 @@ from literal.worlds import play_experiment
 from scipy.stats import chisquare
 
 from fkl.basics.errors import BadValue, FklError
-from fkl.conditions.secure import SHARE, Pairwise, SumAlone, decoded, degree, overhead
-from fkl.conformance import scenario
-from fkl.runs.prepare import prepare
+from fkl.conditions.secure import SHARE, Pairwise, SumAlone, count_neighbours, decode_sum, secure_overhead
+from fkl.conformance import quick_run
+from fkl.runs.prepare import prepare_run
 from fkl.wire.payloads import PerClient, from_bits
 
 pytest.importorskip("cryptography")
 from fkl.conditions import secure_protocol as secure_sum
-from fkl.conditions.secure_protocol import Client, Server, play, recovered_secret, ring, shamir_shares
+from fkl.conditions.secure_protocol import Client, Server, neighbour_ring, recovered_secret, run_protocol, shamir_shares
 
 # --- the protocol, message by message
 
@@ -49,7 +49,9 @@ def parties(
 ) -> tuple[list[Client], Server]:
     """So many clients, and their server; two shares make a secret."""
     clients = [kind(k, bits, 2, seeded(1000 * seed + k)) for k in range(K)]
-    return clients, Server(ring(np.random.default_rng(seed).permutation(K).tolist(), neighbours), bits, 2, size)
+    return clients, Server(
+        neighbour_ring(np.random.default_rng(seed).permutation(K).tolist(), neighbours), bits, 2, size
+    )
 
 
 def vectors(K: int, size: int, seed: int) -> list[Any]:
@@ -70,10 +72,10 @@ def test_the_sum_is_exact_whoever_is_gone(K: int, neighbours: int | None, bits: 
     own = vectors(K, 7, seed)
     if not enough:
         with pytest.raises(FklError):
-            play(clients, server, own, leaves)
+            run_protocol(clients, server, own, leaves)
             raise FklError("enough after all")  # who is gone before round 1 has no secret to be recovered
         return
-    total, _ = play(clients, server, own, leaves)
+    total, _ = run_protocol(clients, server, own, leaves)
     expected = sum((own[k] for k in range(K) if leaves.get(k, 4) > 2), np.zeros(7, np.uint64))
     assert np.array_equal(total, expected & np.uint64(2**bits - 1))
 
@@ -131,11 +133,17 @@ def test_a_vector_that_comes_late_stays_hidden(kind: type[Client], hidden: bool)
 def test_bytes_are_counted_as_they_are_played(K: int, neighbours: int | None) -> None:
     """Every kind of message, of every client."""
     clients, server = parties(K, 9, K, neighbours, 20)
-    _, sizes = play(clients, server, vectors(K, 9, K))
-    counted = {name.replace("_", " "): size for name, size in overhead(K, neighbours)._asdict().items()}
+    _, sizes = run_protocol(clients, server, vectors(K, 9, K))
+    counted = {name.replace("_", " "): size for name, size in secure_overhead(K, neighbours)._asdict().items()}
     assert sizes.pop("masked up") == dict.fromkeys(range(K), -(-9 * 20 // 8))
     assert sizes == {kind: dict.fromkeys(range(K), size) for kind, size in counted.items()}
-    assert overhead(3, None) == (64, 2 * (4 + 64), *[2 * (4 + 2 * 33 + 16)] * 2, 1, 2 * 33)  # numbers have 4 bytes
+    assert secure_overhead(3, None) == (
+        64,
+        2 * (4 + 64),
+        *[2 * (4 + 2 * 33 + 16)] * 2,
+        1,
+        2 * 33,
+    )  # numbers have 4 bytes
     assert -(-secure_sum.PRIME.bit_length() // 8) == SHARE, "no longer than a share has to be"
 
 
@@ -143,8 +151,8 @@ def test_bytes_are_counted_as_they_are_played(K: int, neighbours: int | None) ->
 @given(st.integers(1, 30), st.sampled_from([None, 2, 4, 10]), st.integers(0, 99))
 def test_graphs_are_regular_and_know_each_other(K: int, neighbours: int | None, seed: int) -> None:
     """Each has as many neighbours as are counted, none of them itself."""
-    graph = ring(np.random.default_rng(seed).permutation(K).tolist(), neighbours)
-    assert all(len(near) == len(set(near)) == degree(K, neighbours) for near in graph.values())
+    graph = neighbour_ring(np.random.default_rng(seed).permutation(K).tolist(), neighbours)
+    assert all(len(near) == len(set(near)) == count_neighbours(K, neighbours) for near in graph.values())
     assert all(one in graph[other] and one != other for one, near in graph.items() for other in near)
 
 
@@ -179,8 +187,8 @@ def test_the_condition_sums_as_the_protocol_does() -> None:
     """Bit for bit, in the same fixed point."""
     secure, values = Pairwise(bits=32, fraction=12), np.random.default_rng(2).normal(size=(1, 4, 11))
     codes = secure.coded(values, np.ones(4, np.bool_), 4).values[0]
-    total, _ = play(*parties(4, 11, 4), list(codes))
-    assert np.array_equal(decoded(total, 32, 12) / 4, sums(secure, values, np.full(4, 0.25))[0])
+    total, _ = run_protocol(*parties(4, 11, 4), list(codes))
+    assert np.array_equal(decode_sum(total, 32, 12) / 4, sums(secure, values, np.full(4, 0.25))[0])
 
 
 def test_a_sum_that_would_overflow_is_refused() -> None:
@@ -208,9 +216,9 @@ def test_the_ledger_has_the_protocols_bytes() -> None:
     overrides = ("algo=pof_mkl", "algo.M=2", "kernels.N=6", "kernels.D=4", "partition.rounds=3", "replicates=1")
     booked = {}
     for secure in ((), ("secure=pairwise", "secure.bits=40")):
-        found = play_experiment(prepare(scenario(*overrides, *secure)))
+        found = play_experiment(prepare_run(quick_run(*overrides, *secure)))
         booked[bool(secure)] = {way: tally.by_round[0, 0, 2] for way, tally in found.ledger.tallies.items()}
-    K, own = 4, overhead(4, None)
+    K, own = 4, secure_overhead(4, None)
     assert booked[False]["uplink"] == K * (2 * 8 * 4 + 1)
     assert booked[True]["uplink"] == K * (6 * 8 * 5 + own.keys_up + own.shares_up + own.unmasking_up)
     more = K * (own.keys_down + own.shares_down + own.survivors_down)

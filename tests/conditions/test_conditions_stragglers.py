@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from fkl.basics.random_streams import Streams
-from fkl.conformance import scenario
+from fkl.conformance import quick_run
 from fkl.contract.world import World
 from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
 from fkl.network.settings import Times, around_one
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 from fkl.wire import Channel, Ledger
 from fkl.wire.payloads import PerClient
 
@@ -20,7 +20,7 @@ SLOW = ("network.compute_s=1", "network.compute_spread=0.5", "network.compute_ji
 
 
 def made(algo: str, *overrides: str) -> Experiment:
-    return prepare(scenario(f"algo={algo}", *SMALL, *overrides))
+    return prepare_run(quick_run(f"algo={algo}", *SMALL, *overrides))
 
 
 def test_the_mean_is_over_those_who_answered() -> None:

@@ -18,11 +18,11 @@ from omegaconf import OmegaConf
 from fkl import conf_folder
 from fkl.basics.errors import FklError
 from fkl.config import experiments
-from fkl.config.choices import GROUPS, REQUIRED, Choices, files
-from fkl.config.compose import PLAIN, compose, each_value, read_words
-from fkl.config.loading import resolved
+from fkl.config.choices import GROUPS, REQUIRED, Choices, choice_files
+from fkl.config.compose import PLAIN, compose_config, each_value, read_words
+from fkl.config.loading import resolve_config
 from fkl.papers import PAPERS
-from fkl.papers.jobs import jobs
+from fkl.papers.jobs import experiment_jobs
 
 ROOT = Path(__file__).parents[2]
 TEXTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "examples").rglob("*.md")]
@@ -48,7 +48,7 @@ WORDS = """a=b +a.b_c=d-e/f.g ++a/b=c a=1 a=-2 a=+3 a=007 a=1.50 a=1e-3 a=-1E5 a
 def papers(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The papers' choices as the files that Hydra would want."""
     folder = tmp_path_factory.mktemp("papers")
-    for group, options in experiments.choices().items():
+    for group, options in experiments.paper_choices().items():
         for name, node in options.items():
             file = folder / group / f"{name}.yaml"
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def test_a_command_line_is_composed_as_by_hydra(line: str, papers: Path) -> None
     """A line that one of the two refuses is refused by both."""
     words = shlex.split(line)
     try:
-        composed = compose(*words)
+        composed = compose_config(*words)
     except FklError:
         with pytest.raises(Exception):  # noqa: B017 # whatever it is
             by_hydra(words, papers)
@@ -79,7 +79,7 @@ def test_a_command_line_is_composed_as_by_hydra(line: str, papers: Path) -> None
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_a_paper_s_job_is_composed_as_by_hydra(paper: str, papers: Path) -> None:
-    job = jobs([*experiments.experiments(paper)][-1])[-1]
+    job = experiment_jobs([*experiments.paper_experiments(paper)][-1])[-1]
     composed = by_hydra([*job.words], papers)
     del composed["paths"]
     assert job.config == OmegaConf.to_container(OmegaConf.create(composed), resolve=True)
@@ -105,7 +105,7 @@ def test_every_command_line_that_a_page_shows_is_composed() -> None:
             own = [folder for folder in [text.parent / "my_conf"] if "--config-dir" in shown and folder.is_dir()]
             words = [word for word in shlex.split(shown) if not word.startswith(("-", "my_conf", "hydra"))]
             if "--config-dir" not in shown or own:
-                compose(*(each_value(word, Choices(*own).names)[0] for word in words), folders=own)
+                compose_config(*(each_value(word, Choices(*own).names)[0] for word in words), folders=own)
                 read += 1
     assert read > 70
 
@@ -113,7 +113,11 @@ def test_every_command_line_that_a_page_shows_is_composed() -> None:
 @pytest.mark.parametrize("group", sorted({*GROUPS} - {*REQUIRED}))
 def test_null_is_the_choice_of_nothing_in_every_group_that_may_be_empty(group: str) -> None:
     """The choice's keys wait for it."""
-    assert compose(f"{group}=null") == compose(f"~{group}") == compose(f"{group}=null", f"{group}.key=1")
+    assert (
+        compose_config(f"{group}=null")
+        == compose_config(f"~{group}")
+        == compose_config(f"{group}=null", f"{group}.key=1")
+    )
 
 
 def test_a_sweep_plays_with_and_without_a_condition(fkl: Callable[..., Answer]) -> None:
@@ -126,7 +130,7 @@ def test_a_sweep_plays_with_and_without_a_condition(fkl: Callable[..., Answer]) 
 CLASSES = {
     f"{group}={name}": yaml.safe_load(file.read_text())["_target_"]
     for group in GROUPS
-    for name, file in files(group).items()
+    for name, file in choice_files(group).items()
     if "_target_: " in file.read_text() and group not in ("dataset", "logger")
 }
 """The class of each choice that names one; a data set's layout is its content, a logger's node lies deeper."""
@@ -137,7 +141,7 @@ def test_a_key_has_one_default_on_the_command_line_and_in_python() -> None:
     paths = {"topology=edge_list": ("topology.path=x",), "participation=trace": ("participation.path=x",)}
     for word, name in CLASSES.items():
         target = get_class(name)
-        chosen = resolved(compose(word, *paths.get(word, ())))[word.partition("=")[0]]
+        chosen = resolve_config(compose_config(word, *paths.get(word, ())))[word.partition("=")[0]]
         defaults = {one.name: one.default for one in fields(target) if one.default is not MISSING}
         try:
             target()
@@ -148,8 +152,8 @@ def test_a_key_has_one_default_on_the_command_line_and_in_python() -> None:
 
 def test_a_published_variant_is_its_method_with_other_values() -> None:
     """The same keys, and not the same values: one that the text has by now would be no variant."""
-    for name in experiments.abouts("as_published"):
-        stated, published = compose(f"algo={name}"), compose(f"+as_published={name}")
+    for name in experiments.paper_choice_descriptions("as_published"):
+        stated, published = compose_config(f"algo={name}"), compose_config(f"+as_published={name}")
         stated, published = ({key: one.get(key) or {} for key in ("algo", "kernels")} for one in (stated, published))
         assert stated["algo"]["_target_"] == published["algo"]["_target_"]
         assert [{*node} for node in stated.values()] == [{*node} for node in published.values()]
@@ -173,7 +177,7 @@ SLIPS = {
 @pytest.mark.parametrize("words", SLIPS)
 def test_a_slip_is_refused_with_what_may_be_meant(words: str) -> None:
     with pytest.raises(FklError) as refused:
-        compose(*words.split())
+        compose_config(*words.split())
     said, help = SLIPS[words]
     assert str(refused.value).startswith(said)
     assert "".join(refused.value.help).startswith(help)

@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 import fkl as package
 from fkl.basics.errors import FklError, did_you_mean
 from fkl.basics.field_words import FIELD_WORDS, field_words
-from fkl.cli.describe import explained
+from fkl.cli.describe import explain_name
 from fkl.config import choices
-from fkl.config.compose import compose
+from fkl.config.compose import compose_config
 from fkl.runs.metrics import ACCURACIES, require_metric
 from fkl.study.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
-CHOICES = [(group, name) for group in choices.GROUPS for name in choices.files(group)]
+CHOICES = [(group, name) for group in choices.GROUPS for name in choices.choice_files(group)]
 WORDS = [word for one in FIELD_WORDS for word in one.words.split()]
 SMALL = ("dataset=diabetes", "kernels.D=4", "kernels.N=2", "replicates=2", "figures=none")
 CLASSES = ("dataset=ellipses", "dataset.rows=90", "scaling=none", "replicates=2", "figures=none")
@@ -35,7 +35,7 @@ def test_every_choice_is_found_in_any_case_with_or_without_dashes(
     group, name = choice
     spelled = "".join(draw.choice([sign.lower(), sign.upper()]) for sign in name.replace("_", between))  # type: ignore[attr-defined]
     assert choices.Choices().spelled(group, spelled) == name
-    assert compose(f"{group}={spelled}") == compose(f"{group}={name}")
+    assert compose_config(f"{group}={spelled}") == compose_config(f"{group}={name}")
 
 
 def test_another_spelling_is_the_same_run_from_python_in_a_sweep_and_in_a_study(
@@ -57,14 +57,14 @@ def test_a_spelling_of_two_own_choices_is_refused_and_an_exact_one_is_not(tmp_pa
     (tmp_path / "algo").mkdir()
     for name in ("My_Method", "mymethod"):
         (tmp_path / "algo" / f"{name}.yaml").write_text(f"_target_: {name}\n")
-    assert compose("algo=My_Method", folders=[tmp_path])["algo"]["_target_"] == "My_Method"
+    assert compose_config("algo=My_Method", folders=[tmp_path])["algo"]["_target_"] == "My_Method"
     with pytest.raises(FklError, match="algo=MYMETHOD: no such choice") as refused:
-        compose("algo=MYMETHOD", folders=[tmp_path])
+        compose_config("algo=MYMETHOD", folders=[tmp_path])
     assert "mymethod" in refused.value.help[0] and "My_Method" in refused.value.help[0]
 
 
 def test_a_choice_is_removed_and_described_in_any_spelling(fkl: Callable[..., Answer]) -> None:
-    assert compose("algo=coke", "~topology=Erdos-Renyi") == compose("algo=coke", "~topology")
+    assert compose_config("algo=coke", "~topology=Erdos-Renyi") == compose_config("algo=coke", "~topology")
     for command in ("describe", "show"):
         assert fkl(command, "FedAvg").out == fkl(command, "fedavg").out != ""
     assert fkl("data", "verify", "Naval").out == fkl("data", "verify", "naval").out != ""
@@ -73,11 +73,11 @@ def test_a_choice_is_removed_and_described_in_any_spelling(fkl: Callable[..., An
 @pytest.mark.parametrize("word", WORDS)
 def test_describe_leads_every_word_of_the_field_to_fkl_s_own(word: str) -> None:
     """In any case; what the line names can itself be described."""
-    told = explained(word.upper().replace("_", "-"), 80)
+    told = explain_name(word.upper().replace("_", "-"), 80)
     for line, names in field_words(word):
         assert all(name in told for name in names) and line.count("\n") == 0
         for name in names:
-            assert explained(name, 80)
+            assert explain_name(name, 80)
 
 
 def test_a_word_stands_once_with_each_meaning() -> None:
@@ -90,7 +90,7 @@ def test_every_refusal_leads_a_word_of_the_field_to_fkl_s_own(word: str) -> None
     [(line, _)] = field_words(word)
     for said in (f"{word}=1", f"algo.{word}=1", f"partition.{word}=1", f"partition={word}"):
         try:
-            compose(said)
+            compose_config(said)
         except FklError as refused:
             assert refused.help[0] == line, said
     with pytest.raises(FklError) as wrong:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from fkl.basics.errors import FklError
 from fkl.config.choices import read_mapping
-from fkl.config.compose import compose
-from fkl.config.loading import load
-from fkl.data.registry import dataset
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
+from fkl.data.registry import named_dataset
 from fkl.sweeps.hydra import of_jobs
 
 LIKE_OTHERS = (
@@ -57,7 +57,7 @@ def texts_in(value: object) -> list[object]:
 def test_a_command_line_keeps_what_was_typed_as_the_word(shape, word):
     assume(word.lower() != "null" or "[" in shape)  # null alone stays null
     assume(":" not in word or "{WORD" not in shape)  # a name with a colon needs quotes
-    found = texts_in(compose(*OWN, shape.replace("WORD", word))["dataset"][SHAPES[shape]])
+    found = texts_in(compose_config(*OWN, shape.replace("WORD", word))["dataset"][SHAPES[shape]])
     assert found.count(word) == shape.count("WORD")
     assert all(text is None or isinstance(text, str) for text in found)
 
@@ -65,30 +65,30 @@ def test_a_command_line_keeps_what_was_typed_as_the_word(shape, word):
 @pytest.mark.parametrize("word", ["out=1e3", "paths.outputs=01", "metrics.mine=1.50", "+logger.jsonl.file=1_000"])
 def test_names_of_every_group_stay_what_was_typed(word):
     key, _, text = word.lstrip("+").partition("=")
-    found = compose("algo=one_shot_ridge", "logger=jsonl", word)
+    found = compose_config("algo=one_shot_ridge", "logger=jsonl", word)
     for name in key.split("."):
         found = found[name]
     assert found == text
 
 
 def test_null_alone_quotes_and_interpolations_mean_what_they_meant():
-    config = compose(
+    config = compose_config(
         *OWN, "dataset.site=null", "dataset.drop=[${seed},'01',\"1e3\"]", "dataset.words={a:null,b:['true']}"
     )
-    node = load(config).resolved["dataset"]
+    node = load_run(config).resolved["dataset"]
     assert node["drop"] == ["0", "01", "1e3"] and node["site"] is None and node["words"] == {"a": None, "b": ["true"]}
     assert config["dataset"]["drop"] == ["${seed}", "01", "1e3"]
-    assert compose("algo=one_shot_ridge", "dataset=diabetes", "seed=1_000")["seed"] == 1000
+    assert compose_config("algo=one_shot_ridge", "dataset=diabetes", "seed=1_000")["seed"] == 1000
 
 
 def of_yaml(node):
-    config = compose(*OWN)
+    config = compose_config(*OWN)
     config["dataset"] |= node
-    return load(config).dataset
+    return load_run(config).dataset
 
 
 def of_python(node):
-    return dataset("file", **node)
+    return named_dataset("file", **node)
 
 
 @pytest.mark.parametrize("take", [of_yaml, of_python])
@@ -110,14 +110,14 @@ def test_words_in_yaml_and_python_are_their_text_or_are_refused_with_quotes(take
 )
 def test_numbers_in_place_of_names_are_refused_with_quotes(keys):
     with pytest.raises(FklError, match=r"must be text in quotes, written as in the file, such as \""):
-        dataset("file", path="own.csv", text="code", **keys)
+        named_dataset("file", path="own.csv", text="code", **keys)
 
 
 @pytest.mark.parametrize("word", LIKE_OTHERS)
 def test_a_saved_configuration_has_the_same_words(word):
     told = f"dataset.words={{icd:[V57,{word}],ward:null}}", f"dataset.drop=[{word}]"
-    first = load(compose(*OWN, *told))
-    again = load(yaml.safe_load(yaml.safe_dump(first.resolved)))
+    first = load_run(compose_config(*OWN, *told))
+    again = load_run(yaml.safe_load(yaml.safe_dump(first.resolved)))
     assert again.dataset == first.dataset and again.dataset.drop == [word]
 
 
@@ -126,6 +126,6 @@ def test_a_sweep_keeps_what_was_typed(values):
     words = ["algo=fed3r,one_shot_ridge", *OWN[1:], f"dataset.target={values}", "dataset.drop=[1_000]", "seed=1,2"]
     overrides = {one.key_or_group: one for one in of_jobs(words, ())[2]}
     jobs = [f"dataset.target={value}" for value in overrides["dataset.target"].sweep_string_iterator()]
-    assert [compose(*OWN, job)["dataset"]["target"] for job in jobs] == ["1e3", "01"]
+    assert [compose_config(*OWN, job)["dataset"]["target"] for job in jobs] == ["1e3", "01"]
     assert overrides["dataset.drop"].get_value_element_as_str() == "['1_000']"
     assert [*overrides["seed"].sweep_string_iterator()] == ["1", "2"]

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fkl.basics.pointwise import pointwise_loss
-from fkl.data.baselines import baselines, best_constant
+from fkl.data.baselines import baseline_errors, best_constant
 from fkl.data.problem import Problem
-from fkl.runs.command import BELOW, NOT_BELOW, verdict
+from fkl.runs.command import BELOW, NOT_BELOW, judge_summary
 
 
 def problem_of(labels, classes):
@@ -40,7 +40,7 @@ def test_baselines_of_classes_are_those_counted_by_hand(classes, data):
     labels = data.draw(st.lists(st.integers(0, classes - 1), min_size=1, max_size=12))
     majority, last = mistakes_by_hand(labels, classes)
     problem = problem_of([[one] for one in labels], classes)
-    found = baselines(problem)
+    found = baseline_errors(problem)
     assert found["error_last_class"][:, 0].tolist() == pytest.approx(last)
     assert found["error_majority"][:, 0].tolist() == pytest.approx(majority)
     share = max(map(labels.count, labels)) / len(labels)
@@ -62,14 +62,14 @@ NOTHING_TO_LEARN = {
 def test_no_tick_for_an_error_above_the_best_constant(kind):
     labels = NOTHING_TO_LEARN[kind]
     problem = problem_of(labels, int(labels.max()) + 1)
-    means = {name: np.array([error.mean()]) for name, error in baselines(problem).items()}
+    means = {name: np.array([error.mean()]) for name, error in baseline_errors(problem).items()}
     means |= {name: np.array([error]) for name, error in best_constant(problem).items()}
     assert means["error_majority"] < 1 - 1e-9 and means["error_best_constant"] <= 1 - 1 / (labels.max() + 1)
     above = means["error_best_constant"] * 1.001
-    mark, words = verdict({"error": above, **means})
+    mark, words = judge_summary({"error": above, **means})
     assert mark == NOT_BELOW and "the best constant" in words
     least = min(float(value[0]) for value in means.values())
-    assert verdict({"error": np.array([0.9 * least]), **means}).mark == BELOW
+    assert judge_summary({"error": np.array([0.9 * least]), **means}).mark == BELOW
 
 
 @pytest.mark.parametrize(("name", "keys"), [("quantile", {"level": 0.9}), ("huber", {"delta": 0.1}), ("square", {})])

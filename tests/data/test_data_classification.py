@@ -8,9 +8,9 @@ from scipy.sparse import csr_array
 from without_hashes import put, small
 
 from fkl.basics.errors import FklError
-from fkl.config.compose import compose
+from fkl.config.compose import compose_config
 from fkl.data import libsvm
-from fkl.data.registry import dataset
+from fkl.data.registry import named_dataset
 from fkl.data.vertical import FeatureGroups
 
 LIBSVM = {
@@ -47,7 +47,9 @@ def test_libsvm_text_keeps_its_indices_and_gets_the_published_number_of_features
     assert np.array_equal(x, np.tile(expected, (parts, 1)))
     assert table.y.tolist() == [-1, 1] * parts and not table.site.any()
     assert len(set(table.feature_names)) == LIBSVM[name]
-    assert instantiate(compose(f"dataset={name}")["partition"]) == FeatureGroups()  # parties that share the features
+    assert (
+        instantiate(compose_config(f"dataset={name}")["partition"]) == FeatureGroups()
+    )  # parties that share the features
 
 
 @pytest.mark.parametrize("name", ["phishing", "epsilon"])
@@ -65,7 +67,7 @@ def test_libsvm_text_keeps_its_indices_and_gets_the_published_number_of_features
 def test_damaged_lines_are_named(tmp_path, name, line, words):
     low = b"0" if name == "phishing" else b"-1"
     text = samples(low + b" 1:1", line, b"1 1:1", low + b" 2:1")
-    with pytest.raises(FklError, match=f"^{dataset(name).data_files[0].name}, {words}") as caught:
+    with pytest.raises(FklError, match=f"^{named_dataset(name).data_files[0].name}, {words}") as caught:
         load(of_two_rows(name), put(tmp_path, name, [text, text]))
     assert "\n" not in str(caught.value)
 
@@ -73,10 +75,10 @@ def test_damaged_lines_are_named(tmp_path, name, line, words):
 @pytest.mark.parametrize(("name", "rows"), [("gisette", 6000), ("real_sim", 72309), ("epsilon", 400000)])
 def test_files_without_a_hash_must_have_the_published_number_of_rows(tmp_path, name, rows):
     store = put(tmp_path, name, [samples(b"-1 1:1", b"1 1:1")])
-    assert dataset(name).data_files[0].sha256 is None
-    file = dataset(name).data_files[0].name
+    assert named_dataset(name).data_files[0].sha256 is None
+    file = named_dataset(name).data_files[0].name
     with pytest.raises(FklError, match=f"^{file}: 2 rows where {rows} are (needed|expected)"):
-        load(dataset(name), store)
+        load(named_dataset(name), store)
 
 
 @pytest.mark.parametrize("block", [7, 1 << 20])
@@ -113,6 +115,6 @@ def test_cod_rna_reads_its_copy_of_another_format(tmp_path):
 @pytest.mark.parametrize(("name", "shape"), [("gisette", (6000, 5000)), ("real_sim", (72309, 20958))])
 def test_published_files_without_a_hash(name, shape):
     """`test_data_hashes.py` knows all numbers of the others."""
-    table = real(dataset(name))
+    table = real(named_dataset(name))
     assert isinstance(table.x, csr_array if name == "real_sim" else np.ndarray)
     assert table.x.shape == shape and set(np.unique(table.y)) == {-1, 1}

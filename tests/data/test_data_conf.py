@@ -3,8 +3,8 @@
 import pytest
 from hydra.utils import instantiate
 
-from fkl.config.compose import compose
-from fkl.config.loading import resolved
+from fkl.config.compose import compose_config
+from fkl.config.loading import resolve_config
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from fkl.config.loading import resolved
     ],
 )
 def test_partition_that_comes_with_a_data_set(overrides, expected):
-    assert vars(instantiate(resolved(compose(*overrides.split()))["partition"])) == expected
+    assert vars(instantiate(resolve_config(compose_config(*overrides.split()))["partition"])) == expected
 
 
 def test_a_run_says_that_half_of_the_rows_bring_half_of_the_rounds(fkl):

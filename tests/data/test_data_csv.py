@@ -35,7 +35,7 @@ def load(path, target="y", **keys):
 def all_of(path, reading):
     """What a reader finds, or its line."""
     try:
-        columns = csv_file.read(str(path), path.read_bytes(), reading)
+        columns = csv_file.read_csv_file(str(path), path.read_bytes(), reading)
     except FklError as error:
         return str(error)
     place = [columns.place(row) for row in range(columns.rows)]
@@ -143,15 +143,15 @@ def test_a_table_from_the_cache_is_the_one_that_was_read(tmp_path, monkeypatch, 
         return cells, facts, [read.place(row).removeprefix(str(path)) for row in range(read.rows)], read.zeros_left_out
 
     first = columns()
-    (one,) = parsed_tables.kept(tables)
+    (one,) = parsed_tables.cached_files(tables)
     assert columns() == first
     columns(missing="mean", text="code")  # what is made of the cells is no part of reading
-    assert [*parsed_tables.kept(tables)] == [one]
+    assert [*parsed_tables.cached_files(tables)] == [one]
     columns(hole=["none"])
     other = file.with_name(f"other{file.suffix}")
     other.write_text(content)
     assert columns(other) == first  # known by its content, not by its name
-    assert len([*parsed_tables.kept(tables)]) == 2
+    assert len([*parsed_tables.cached_files(tables)]) == 2
     one.write_bytes(one.read_bytes()[:-1] + b"x")
     assert columns() == first  # damaged: read again
 
@@ -170,7 +170,7 @@ def test_a_run_reads_a_large_file_once_and_a_changed_one_is_another(fkl, tmp_pat
 
     first = clients("first")
     with monkeypatch.context() as patch:
-        patch.setattr(csv_file, "read", None)
+        patch.setattr(csv_file, "read_csv_file", None)
         assert clients("second") == first
     assert fkl("data", "clear").out.startswith("deleted 1 table in ")
     Path("cache/tables").rmdir()

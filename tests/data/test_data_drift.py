@@ -8,7 +8,7 @@ import pytest
 
 from fkl.contract.world import Outcome
 from fkl.data.drift import KINDS, Drift
-from fkl.data.normalise import normalise
+from fkl.data.normalise import normalise_table
 from fkl.data.partition import Sites
 from fkl.data.problem import Problem, Table
 from fkl.data.store import Store
@@ -69,7 +69,7 @@ def judged(problem: Problem, guess: np.ndarray) -> dict[str, np.ndarray]:
 def test_the_best_prediction_has_no_dynamic_regret() -> None:
     """Its error is the noise's variance, and who is off by c has c^2 a round more: to 4 standard deviations."""
     table = table_of(kind="gradual", clients=4, rounds=500, every=100, noise_variance=0.3)
-    problem = Sites().split(normalise(table), np.random.default_rng(0))
+    problem = Sites().split(normalise_table(table), np.random.default_rng(0))
     assert problem.expected is not None
     np.testing.assert_allclose(judged(problem, problem.expected)["regret_dynamic"], 0, atol=1e-9)
     error = ((problem.expected - problem.y) ** 2).mean() * problem.scale.y_unit**2

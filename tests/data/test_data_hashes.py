@@ -8,9 +8,9 @@ import pytest
 import yaml
 from published_files import real
 
-from fkl.config.compose import compose
-from fkl.config.digest import identity
-from fkl.config.loading import load
+from fkl.config.compose import compose_config
+from fkl.config.digest import config_identity
+from fkl.config.loading import load_run
 from fkl.data import registry
 from fkl.data.problem import Table
 
@@ -33,14 +33,14 @@ def digest(table: Table) -> str:
 def test_arrays_are_those_of_the_first_version(case: str) -> None:
     name, *words = case.split()
     keys = {key: yaml.safe_load(value) for key, value in (word.split("=") for word in words)}
-    published = registry.dataset(name, **keys)
+    published = registry.named_dataset(name, **keys)
     assert digest(real(published)) == HASHES[case]
 
 
 def test_titles_and_addresses_do_not_tell_runs_apart() -> None:
-    today = load(compose("dataset=naval")).resolved
-    node = registry.node("naval")
+    today = load_run(compose_config("dataset=naval")).resolved
+    node = registry.dataset_node("naval")
     node["table"]["title"], node["table"]["files"][0]["url"] = "another", "https://nowhere.invalid/data.txt"
-    assert identity(today | {"dataset": node}) == identity(today)
+    assert config_identity(today | {"dataset": node}) == config_identity(today)
     node["table"]["files"][0]["sha256"] = "another"
-    assert identity(today | {"dataset": node}) != identity(today)
+    assert config_identity(today | {"dataset": node}) != config_identity(today)

@@ -312,5 +312,5 @@ def test_sniffing_does_not_parse_every_cell(tmp_path, monkeypatch):
     asked, number = [], Reading.number
     monkeypatch.setattr(Reading, "number", lambda self, cell: asked.append(cell) or number(self, cell))
     wide = pd.DataFrame(np.arange(60 * 2000.0).reshape(60, 2000) / 8, columns=[f"v{n}" for n in range(1999)] + ["y"])
-    assert csv_file.read("own.csv", wide.to_csv(index=False).encode(), Reading()).rows == 60
+    assert csv_file.read_csv_file("own.csv", wide.to_csv(index=False).encode(), Reading()).rows == 60
     assert len(asked) < 4 * 2000

@@ -10,13 +10,13 @@ import pytest
 import fkl
 from fkl.basics.errors import FklError
 from fkl.basics.random_streams import Streams
-from fkl.config.compose import compose
-from fkl.config.loading import load
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
 from fkl.contract.parties import draw_split_and_generator
 from fkl.data.dealt_rows import in_part
 from fkl.data.encoder import Encoder
 from fkl.data.vertical import Vertical
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 from fkl.tasks.task import read_table
 
 ROWS = 48
@@ -53,7 +53,7 @@ def words(path: Path, frame: pd.DataFrame, *more: str) -> tuple[str, ...]:
 
 def replicates(*call: str) -> list[Any]:
     """Each replicate's problem, whether its samples are learned from, and their targets."""
-    experiment = prepare(load(compose(*call)))
+    experiment = prepare_run(load_run(compose_config(*call)))
     found = []
     for replicate in range(2):
         problem = experiment.problem if experiment.redraw is None else experiment.redraw(replicate)[0]
@@ -117,7 +117,7 @@ def test_a_word_that_counts_as_other_is_named() -> None:
 def test_a_test_file_does_not_decide_the_scale(tmp_path: Path) -> None:
     table().assign(size=1e3).to_csv(tmp_path / "test.csv", index=False)
     call = words(tmp_path / "own.csv", table(), "algo=coke", f"dataset.test_path={tmp_path / 'test.csv'}")
-    read = read_table(load(compose(*call)), np.random.default_rng(0))
+    read = read_table(load_run(compose_config(*call)), np.random.default_rng(0))
     assert np.abs(read.x[~read.tested]).max() <= 1 < read.x[read.tested].max()
 
 

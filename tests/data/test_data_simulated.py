@@ -8,7 +8,7 @@ from sklearn.datasets import load_diabetes, load_digits
 
 from fkl.data.diabetes import Diabetes
 from fkl.data.digits import Digits
-from fkl.data.ellipses import BOX, Ellipses, labels
+from fkl.data.ellipses import BOX, Ellipses, ellipse_labels
 from fkl.data.store import Store
 from fkl.data.synthetic import CHUNK_ROWS, Synthetic
 from fkl.data.wave_farm import WaveFarm
@@ -69,15 +69,15 @@ def test_labels_are_those_of_the_paper_s_ellipses():
     x = np.random.default_rng(0).uniform(*BOX, (2000, 2))
     a, b = x.T
     inside = ((a - 3) ** 2 + 0.25 * b**2 <= 9) | ((a + 10) ** 2 + 0.25 * (b - 6) ** 2 <= 30)
-    assert np.array_equal(labels(x), np.where(inside, 1, -1))
+    assert np.array_equal(ellipse_labels(x), np.where(inside, 1, -1))
     edges = np.array([[6.0, 0], [6.01, 0], [3, 6], [3, 6.01], [-10, 6 + 2 * 30**0.5 - 0.01]])
-    assert labels(edges).tolist() == [1, -1, 1, -1, 1]
+    assert ellipse_labels(edges).tolist() == [1, -1, 1, -1, 1]
 
 
 def test_sites_are_nine_subspaces_with_their_own_samples():
     data = Ellipses(rows=9005, test_rows=0, noise_variance=0.0)
     table = load(data)
-    assert table.x.shape == (9005, 2) and np.array_equal(table.y, labels(table.x)) and table.tested is None
+    assert table.x.shape == (9005, 2) and np.array_equal(table.y, ellipse_labels(table.x)) and table.tested is None
     counts = np.bincount(table.site)
     assert len(counts) == len(table.site_names) == 9 and np.ptp(counts) <= 1
     low, high = data.subspaces()

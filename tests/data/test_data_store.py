@@ -10,7 +10,7 @@ import pytest
 
 from fkl.basics.errors import FklError
 from fkl.data import registry
-from fkl.data.registry import dataset, fetch, names, verify
+from fkl.data.registry import dataset_names, fetch_datasets, named_dataset, verify_datasets
 from fkl.data.store import DataFile, Store
 
 CONTENT = os.urandom(5000) * 3
@@ -132,49 +132,51 @@ def test_a_bomb_in_place_of_a_file_of_unknown_size_is_not_unpacked_whole(tmp_pat
 @pytest.fixture
 def small_naval(monkeypatch):
     content = b"   1" * 18
-    node = registry.node("naval")
+    node = registry.dataset_node("naval")
     node["table"]["files"][0] |= {"sha256": hashlib.sha256(content).hexdigest(), "size": len(content)}
-    monkeypatch.setattr(registry, "node", {**{name: registry.node(name) for name in names()}, "naval": node}.get)
+    monkeypatch.setattr(
+        registry, "dataset_node", {**{name: registry.dataset_node(name) for name in dataset_names()}, "naval": node}.get
+    )
     return content
 
 
 def test_every_data_set_can_be_made_and_every_matlab_file_has_a_hash(tmp_path):
     """What scipy is given must be what was published: it can crash on damage that no exception tells of."""
-    assert [dataset(name).name for name in names()] == names()
-    files = [file for name in names() for file in dataset(name).data_files if file.name.endswith(".mat")]
+    assert [named_dataset(name).name for name in dataset_names()] == dataset_names()
+    files = [file for name in dataset_names() for file in named_dataset(name).data_files if file.name.endswith(".mat")]
     assert len(files) == 7 and all(file.sha256 and file.size for file in files)
     with pytest.raises(FklError, match="navla: no such data set") as refused:
-        list(verify(["naval", "navla"], Store(tmp_path)))
+        list(verify_datasets(["naval", "navla"], Store(tmp_path)))
     assert refused.value.help == ("did you mean naval? all: fkl data list",)
 
 
 def test_verify_tells_ok_from_corrupted_from_missing(tmp_path, small_naval):
     store = Store(tmp_path)
-    assert [line[:3] for line in verify(["naval"], store)] == [("naval", "data.txt", "missing")]
+    assert [line[:3] for line in verify_datasets(["naval"], store)] == [("naval", "data.txt", "missing")]
     path = tmp_path / "data.txt.xz"
     path.write_bytes(lzma.compress(small_naval))
-    assert [line[2:] for line in verify(["naval"], store)] == [("ok", str(path))]
+    assert [line[2:] for line in verify_datasets(["naval"], store)] == [("ok", str(path))]
     path.write_bytes(lzma.compress(small_naval[:-1] + b"2"))
-    (line,) = verify(["naval"], store)
-    assert line.state == "corrupted" and dataset("naval").data_files[0].sha256 in line.detail
+    (line,) = verify_datasets(["naval"], store)
+    assert line.state == "corrupted" and named_dataset("naval").data_files[0].sha256 in line.detail
     (tmp_path / "Perth_Data.csv").write_bytes(b"1")
-    states = {line.file: line for line in verify(["wec", "wave_farm"], store)}
+    states = {line.file: line for line in verify_datasets(["wec", "wave_farm"], store)}
     assert (states["Perth_Data.csv"].state, states["Sydney_Data.csv"].state) == ("ok", "missing")
     assert "no SHA-256" in states["Perth_Data.csv"].detail
 
 
 def test_fetch_reports_each_file(tmp_path, web, zipped, small_naval):
     store = Store(tmp_path, mirror=web.address, retries=0)
-    (missing,) = verify(["twitter"], store)
+    (missing,) = verify_datasets(["twitter"], store)
     assert missing[2:] == ("missing", "no address is known that serves it")
-    (failed,) = fetch(["twitter"], store)
+    (failed,) = fetch_datasets(["twitter"], store)
     assert failed.state == "failed" and "no address is known" in failed.detail and web.requests == []
-    (failed,) = fetch(["naval"], store)
+    (failed,) = fetch_datasets(["naval"], store)
     assert failed.state == "failed" and "404" in failed.detail
-    archive = dataset("naval").data_files[0].archive
+    archive = named_dataset("naval").data_files[0].archive
     web.pages[archive] = zipped({"UCI CBM Dataset/data.txt": small_naval})
-    (fetched,) = fetch(["naval"], store)
+    (fetched,) = fetch_datasets(["naval"], store)
     assert (fetched.state, fetched.detail) == ("ok", str(tmp_path / "naval" / archive))
     (tmp_path / "naval" / "data.txt").write_bytes(b"what an editor left")
-    (damaged,) = fetch(["naval"], store)
+    (damaged,) = fetch_datasets(["naval"], store)
     assert damaged.state == "failed" and "19 bytes, expected 72" in damaged.detail

@@ -14,7 +14,7 @@ import pytest
 from sklearn.preprocessing import LabelEncoder, OneHotEncoder, OrdinalEncoder
 
 from fkl.basics.errors import BadValue, FklError
-from fkl.config.loading import build
+from fkl.config.loading import build_object
 from fkl.data.encoder import Encoder
 from fkl.data.partition import Sites
 from fkl.data.store import Store
@@ -179,7 +179,7 @@ def test_several_columns_say_when_a_row_comes(tmp_path):
     (tmp_path / "own.csv").write_text("d;t;a;y\n10/03/2004;18.00;0;5\n10/03/2004;02.00;1;6\n09/04/2004;00.00;2;7\n")
     formats = {"d": "%d/%m/%Y", "t": "%H.%M"}
     node = {"path": str(tmp_path / "own.csv"), "target": "y", "time": ["d", "t"], "date_format": formats}
-    table = build(TableFile, node, "dataset")[0].load(Store(Path()), None)
+    table = build_object(TableFile, node, "dataset")[0].load(Store(Path()), None)
     assert (table.feature_names, table.x[:, 0].tolist(), table.y.tolist()) == (("a",), [1, 0, 2], [6, 5, 7])
 
 
@@ -272,7 +272,7 @@ def test_new_rows_with_ids_are_predicted_as_training_rows_were_read(fkl, tmp_pat
     rows = "id;crp;ward;age;admitted\np1;1,5;icu;;01.02.2024\np2;1.5;icu;3;01.02.2024\np3;2;a;4;x\n"
     Path("new.csv").write_text(rows)
     frame = {"age": ["50,5"], "ward": ["icu"], "admitted": ["01.02.2024"], "crp": ["1,5"]}
-    expected = fkl_model.load("several").predict(pd.DataFrame(frame, dtype=object))
+    expected = fkl_model.load_model("several").predict(pd.DataFrame(frame, dtype=object))
     answer = fkl("predict", "several", "new.csv")
     assert (answer.code, answer.err) == (2, "error: new.csv: row 3, column admitted: x must be a date like %d.%m.%Y\n")
     answer = fkl("predict", "several", "new.csv", "--skip-bad-rows", "--keep", "id", "--out", "out.csv")
@@ -305,8 +305,8 @@ def test_a_run_on_an_own_file_has_its_name_its_units_first_and_its_scaling(fkl):
 
 def test_ten_sites_have_their_names_on_the_axis(fkl: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     """Colours repeat after seven sites."""
-    drawn, rendered = [], figures.rendered
-    monkeypatch.setattr(figures, "rendered", lambda figure, said: drawn.append(figure) or rendered(figure, said))
+    drawn, rendered = [], figures.render_figure
+    monkeypatch.setattr(figures, "render_figure", lambda figure, said: drawn.append(figure) or rendered(figure, said))
     sites = [f"site{number}" for number in range(10)]
     x = np.random.default_rng(0).normal(size=(80, 2))
     pd.DataFrame(x, columns=["a", "y"]).assign(ward=np.repeat(sites, 8)).to_csv("own.csv", index=False)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from fkl.basics.errors import FklError
-from fkl.config.loading import instantiate
+from fkl.config.loading import make_object
 from fkl.data.store import Store
-from fkl.data.table_layout import FIELDS, expanded
+from fkl.data.table_layout import FIELDS, expand_patterns
 
 DOCS = Path(__file__).parents[2] / "docs" / "own_data.md"
 NODE = {
@@ -31,7 +31,7 @@ FILES = {"one.csv": "x1;x2;word;y\n1;2;b;3\n7;?;a;4\n", "two.csv": "x1;x2;word;y
 def load(folder, **keys):
     for name, text in FILES.items():
         (folder / name).write_text(text)
-    made = instantiate(copy.deepcopy(NODE) | keys, "dataset")
+    made = make_object(copy.deepcopy(NODE) | keys, "dataset")
     return made.load(Store(folder, offline=True), np.random.default_rng(0))
 
 
@@ -74,6 +74,6 @@ def test_what_cannot_be_is_refused_in_one_line(tmp_path: Path, keys: dict, said:
 
 
 def test_patterns_are_expanded_as_by_a_shell_and_every_field_is_documented() -> None:
-    found = [*expanded(["a", "WAP{008..010}", "{T,RH(1)}_{0..1}"])]
+    found = [*expand_patterns(["a", "WAP{008..010}", "{T,RH(1)}_{0..1}"])]
     assert found == ["a", "WAP008", "WAP009", "WAP010", "T_0", "T_1", "RH(1)_0", "RH(1)_1"]
     assert [name for name in FIELDS if f"`{name}`" not in DOCS.read_text()] == []

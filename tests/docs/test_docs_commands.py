@@ -14,7 +14,7 @@ from conftest import Answer, require_shown, script
 from published_files import DATA, need_data
 
 from fkl.cli.commands import commands
-from fkl.config.choices import abouts
+from fkl.config.choices import choice_descriptions
 from fkl.study.plan import Plan
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -218,7 +218,7 @@ def test_files_for_agents_are_as_their_script_writes_them(name: str) -> None:
     """If not: python scripts/agent_files.py."""
     text = (ROOT / name).read_text(encoding="utf-8")
     assert script("agent_files").FILES[name]() == text
-    assert {*abouts("algo"), *abouts("dataset")} <= {*re.findall(r"\w+", text)}
+    assert {*choice_descriptions("algo"), *choice_descriptions("dataset")} <= {*re.findall(r"\w+", text)}
     assert name == "llms.txt" or all(f"`fkl {command}`" in text for command in commands.commands)
 
 

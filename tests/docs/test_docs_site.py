@@ -41,7 +41,7 @@ def test_a_page_of_the_site_is_whole_in_a_browser(browser: Any, site: Path, page
 @pytest.mark.slow
 def test_the_site_has_a_page_for_every_method_and_data_set(site: Path) -> None:
     for group, folder in {"algo": "methods", "dataset": "datasets"}.items():
-        for name in choices.files(group):
+        for name in choices.choice_files(group):
             assert name in (site / folder / f"{name}.html").read_text(encoding="utf-8")
     records = re.sub("<[^>]+>", "", (site / "records.html").read_text(encoding="utf-8"))
     assert all(name in records for name in (COLUMNS | KINDS | {"uplink_bytes": "", "..._gini": ""}))

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import pytest
 
 from fkl.basics.errors import BadValue
-from fkl.config.compose import compose
-from fkl.config.loading import Run, engine, load
+from fkl.config.compose import compose_config
+from fkl.config.loading import Run, load_engine, load_run
 from fkl.config.settings import ENGINES
 from fkl.contract.star import Federated
 
@@ -20,8 +20,8 @@ class Own(Federated):
 
 def able(method: Any) -> list[str]:
     """Engines that can play it."""
-    run: Run = replace(load(compose("algo=pof_mkl")), algo=method)
-    return [name for name in ENGINES if engine(name).can_play(run) is None]
+    run: Run = replace(load_run(compose_config("algo=pof_mkl")), algo=method)
+    return [name for name in ENGINES if load_engine(name).can_play(run) is None]
 
 
 @pytest.mark.parametrize(
@@ -42,4 +42,8 @@ def test_engines_conclude_from_facts(facts: dict[str, Any], engines: list[str]) 
 def test_a_refusal_names_the_reason_and_the_engines_that_can() -> None:
     said = r"^engine=jax: must be numba or numpy for eM-KOFL: JAX cannot trace privacy, network.compute_s$"
     with pytest.raises(BadValue, match=said):
-        load(compose("algo=em_kofl", "engine=jax", "network.compute_s=0.1", "privacy=sampled", "participation=share"))
+        load_run(
+            compose_config(
+                "algo=em_kofl", "engine=jax", "network.compute_s=0.1", "privacy=sampled", "participation=share"
+            )
+        )

@@ -13,10 +13,10 @@ from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.basics import memory
 from fkl.basics.errors import BadValue
 from fkl.basics.files import CannotWriteError
-from fkl.config.compose import compose
-from fkl.config.loading import load
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
 from fkl.engines import disk
-from fkl.runs.play import execute
+from fkl.runs.play import execute_run
 from fkl.runs.tables import TIMING_COLUMNS
 
 IID = ("dataset=synthetic", "dataset.rows=9000", "partition.clients=700", "partition.rounds=8", "kernels.D=6")
@@ -54,7 +54,9 @@ def tables(folder: Path) -> dict[str, str]:
 def test_parts_come_to_the_bytes_of_all_clients_together(case: str, in_files: Path, tmp_path: Path) -> None:
     found = []
     for engine in ("numba", "disk"):
-        execute(load(compose(*CASES[case], f"engine={engine}", f"out={tmp_path / engine}")), progress=False)
+        execute_run(
+            load_run(compose_config(*CASES[case], f"engine={engine}", f"out={tmp_path / engine}")), progress=False
+        )
         found.append(tables(tmp_path / engine))
     assert found[0] == found[1]
     assert not [*in_files.iterdir()]
@@ -75,7 +77,9 @@ def test_a_part_without_present_clients_is_not_touched(
 
     monkeypatch.setattr(PofMkl, "client", recorded)
     words = ("algo=pof_mkl", *IID, "replicates=1", "participation=schedule", "engine=disk")
-    execute(load(compose(*words, "participation.clients=100", f"out={tmp_path / 'run'}")), progress=False)
+    execute_run(
+        load_run(compose_config(*words, "participation.clients=100", f"out={tmp_path / 'run'}")), progress=False
+    )
     first, second = range(256), range(256, 700)
     assert {clients for t, clients in played if t == 0} == {first}
     assert {clients for t, clients in played if t == 4} == {second}
@@ -92,7 +96,7 @@ def test_a_part_without_present_clients_is_not_touched(
 )
 def test_runs_that_parts_cannot_play_are_refused(words: tuple[str, ...], why: str) -> None:
     with pytest.raises(BadValue, match=rf"^engine=disk: must be numba .*{why}"):
-        load(compose(*words, "engine=disk"))
+        load_run(compose_config(*words, "engine=disk"))
 
 
 def test_a_full_disk_is_refused_before_it_is_written(in_files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,16 +105,16 @@ def test_a_full_disk_is_refused_before_it_is_written(in_files: Path, monkeypatch
 
     monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
     with pytest.raises(CannotWriteError, match="cannot be written"), memory.on_disk():
-        memory.empty(10)
+        memory.empty_array(10)
 
 
 @pytest.mark.parametrize("n", [1, 250])
 def test_work_by_blocks_is_numpys(n: int, in_files: Path) -> None:
     values, which = np.random.default_rng(n).random((n, 3)), np.random.default_rng(n).random((n, 3)) < 0.6
     with memory.on_disk():
-        np.testing.assert_array_equal(memory.numbers(n), np.arange(n))
+        np.testing.assert_array_equal(memory.number_range(n), np.arange(n))
         np.testing.assert_array_equal(memory.by_block(np.sqrt, values), np.sqrt(values))
-        np.testing.assert_array_equal(memory.chosen(values, which), values[which])
-        np.testing.assert_array_equal(memory.spread(values[which], which), np.where(which, values, 0))
-        np.testing.assert_array_equal(memory.variance(values), values.var(axis=0))
+        np.testing.assert_array_equal(memory.take_values(values, which), values[which])
+        np.testing.assert_array_equal(memory.spread_values(values[which], which), np.where(which, values, 0))
+        np.testing.assert_array_equal(memory.row_variance(values), values.var(axis=0))
         assert not [*in_files.iterdir()]

@@ -13,14 +13,14 @@ from conftest import ALGORITHMS, LOCAL_BATCHES, LOCAL_TRAINING, Answer
 
 from fkl.basics.errors import BadValue, install_hint
 from fkl.basics.random_streams import Streams
-from fkl.config.compose import compose
-from fkl.config.loading import load
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
 from fkl.engines.base import DivergedError
 from fkl.engines.checkpoint import Checkpoint
-from fkl.engines.rounds import Chunk, simulate
+from fkl.engines.rounds import Chunk, simulate_run
 from fkl.kernels import Dictionary
-from fkl.runs.folder import provenance
-from fkl.runs.prepare import prepare
+from fkl.runs.folder import read_provenance
+from fkl.runs.prepare import prepare_run
 
 jax = pytest.importorskip("jax", reason="needs the extra jax")
 JaxBank = pytest.importorskip("fkl.kernels.jax_bank").JaxBank
@@ -90,8 +90,8 @@ class Played(NamedTuple):
 
 def played(words: Iterable[str], advance: Callable[[int], object] = id, checkpoint: Checkpoint | None = None) -> Played:
     """Play a run, of whose replicates all that run together are told one after another."""
-    experiment = prepare(load(compose(*words)))
-    chunks = list(simulate(experiment, 1, None, advance, checkpoint))
+    experiment = prepare_run(load_run(compose_config(*words)))
+    chunks = list(simulate_run(experiment, 1, None, advance, checkpoint))
     columns, counts = {}, {}
     for chunk in chunks:
         for part, values in experiment.task.columns(chunk.judge, chunk.seconds_per_replicate())._asdict().items():
@@ -215,7 +215,7 @@ def test_a_run_says_and_keeps_what_it_ran_on(fkl: Callable[..., Answer], tmp_pat
     answer = fkl("run", *CASES["vm_kofl"], "engine=jax", "save_model=true", "logger=jsonl", f"out={tmp_path / 'run'}")
     assert answer.code == 0
     [said] = [line for line in answer.out.splitlines() if line.startswith("engine=jax")]
-    assert said == f"engine=jax: on {provenance(tmp_path / 'run')['device']}"
+    assert said == f"engine=jax: on {read_provenance(tmp_path / 'run')['device']}"
     assert (tmp_path / "run" / "model.npz").exists()
 
 
@@ -254,9 +254,9 @@ def test_eight_devices_show_what_the_reference_does() -> None:
 
 @pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - {*SCANNED}))
 def test_what_cannot_be_traced_is_refused_with_the_reason(algo: str) -> None:
-    run = load(compose(f"algo={algo}"))
+    run = load_run(compose_config(f"algo={algo}"))
     with pytest.raises(BadValue, match=rf"^engine=jax: must be numba( or numpy)?( or disk)? for {run.algo.label}: it"):
-        load(compose(f"algo={algo}", "engine=jax"))
+        load_run(compose_config(f"algo={algo}", "engine=jax"))
 
 
 @pytest.mark.parametrize(
@@ -271,4 +271,4 @@ def test_what_cannot_be_traced_is_refused_with_the_reason(algo: str) -> None:
 )  # fmt: skip
 def test_keys_with_which_a_method_cannot_be_traced_are_refused(words: tuple[str, ...], why: str) -> None:
     with pytest.raises(BadValue, match=rf"^engine=jax: must be numba or numpy( or disk)? for {why}"):
-        load(compose(*words, "engine=jax"))
+        load_run(compose_config(*words, "engine=jax"))

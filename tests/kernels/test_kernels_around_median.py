@@ -9,9 +9,9 @@ from scipy.spatial.distance import pdist
 
 from fkl import conf_folder
 from fkl.basics.errors import BadValue
-from fkl.config.loading import load
+from fkl.config.loading import load_run
 from fkl.kernels.dictionary import AroundMedian
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 from fkl.tasks.batch import BatchTask
 from fkl.tasks.stream import StreamTask
 
@@ -21,7 +21,7 @@ RNG = np.random.default_rng(8)
 def composed(*words: str):
     """The checked configuration of these words."""
     with initialize_config_dir(str(conf_folder()), version_base="1.3"):
-        return load(compose("config", list(words)))
+        return load_run(compose("config", list(words)))
 
 
 @pytest.mark.parametrize(("family", "metric"), [("rbf", "euclidean"), ("laplacian", "cityblock")])
@@ -40,14 +40,14 @@ def test_bandwidths_are_multiples_of_the_median_distance(family: str, metric: st
 def test_nothing_is_seen_that_comes_later() -> None:
     """Targets, later rounds of a stream, and samples that are tested on change no bandwidth."""
     run = composed("dataset=diabetes", "kernels=auto", "kernels.samples=40", "kernels.N=3")
-    experiment = prepare(run)
+    experiment = prepare_run(run)
     stream = experiment.problem
     x = stream.x.copy()
     x[10:] = 7  # 40 samples of 4 clients are 10 rounds
     others = StreamTask(replace(stream, x=x, y=stream.y + 1)).sample_rows(40)
     assert np.array_equal(others, stream.x[:10].reshape(40, -1))
     assert run.kernels.fitted(others) == experiment.dictionary
-    batch = prepare(composed("dataset=diabetes", "algo=cta", "topology=ring", "kernels=auto", "kernels.N=1",
+    batch = prepare_run(composed("dataset=diabetes", "algo=cta", "topology=ring", "kernels=auto", "kernels.N=1",
                              "kernels.smallest=1", "kernels.largest=1")).problem  # fmt: skip
     x = np.where(batch.training[:, None], batch.x, 7)
     looked_at = BatchTask(replace(batch, x=x)).sample_rows(50)

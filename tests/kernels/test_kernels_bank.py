@@ -10,8 +10,8 @@ from literal.common import Array, feature_vector, frequencies
 from fkl.basics.random_streams import Streams
 from fkl.kernels import Dictionary, FeatureBank
 from fkl.kernels.bank import CompiledBank
-from fkl.kernels.compiled import CLIENT_TILE, FEW, KERNEL_RUN, WIDE, usual
-from fkl.kernels.threads import at_most, available
+from fkl.kernels.compiled import CLIENT_TILE, FEW, KERNEL_RUN, WIDE, usual_values
+from fkl.kernels.threads import at_most, available_threads
 
 TOLERANCE = {"float32": 3e-6, "float64": 1e-13}
 OPTIONS: list[dict[str, Any]] = [
@@ -129,7 +129,7 @@ def test_few_features_may_stand_for_a_sample(precision: str, options: dict[str, 
     """
     some = make_pair(CLIENT_TILE + 9, precision=precision, features=WIDE, **options)
     pair = replace(some, x=of_usual_values(CLIENT_TILE + 9, many))
-    found_usual = usual(pair.x)
+    found_usual = usual_values(pair.x)
     assert [*np.flatnonzero(found_usual[1][:, 0] == -1)] == many if found_usual else len(many) == len(pair.x)
     found, expected = (
         (bank.predict(pair.x, pair.theta), bank.accumulate(pair.x, pair.update), *descend(bank, pair))
@@ -176,7 +176,7 @@ def all_bytes(pair: Pair) -> list[bytes]:
     return [array.tobytes() for array in (*arrays, *descend(pair.bank, pair))]
 
 
-@pytest.mark.skipif(available() < 2, reason="one core")
+@pytest.mark.skipif(available_threads() < 2, reason="one core")
 def test_threads_do_not_change_a_bit() -> None:
     """One thread and two make the same bytes."""
     pair, results = make_pair(600, kernels=11, laplacians=2), []

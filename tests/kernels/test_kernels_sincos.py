@@ -30,7 +30,7 @@ def exponentials(x: Array) -> Array:
     """Of numbers <= 0."""
     out = np.empty_like(x)
     for place in range(x.size):
-        out[place] = exact._exponential(x[place])
+        out[place] = exact._negative_exponential(x[place])
     return out
 
 

@@ -18,7 +18,7 @@ from fkl.data.problem import Batch, Problem
 from fkl.engines.base import Experiment, make_world
 from fkl.kernels import Dictionary
 from fkl.network import Network
-from fkl.network.topology import connected
+from fkl.network.topology import topology_of_graph
 from fkl.wire import Channel, Ledger
 
 GRAPH = nx.Graph([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0), (0, 2)])
@@ -119,7 +119,7 @@ def on_graph(
     method: Any, problem: Any, graph: Any = GRAPH, dictionary: Dictionary = ONE_KERNEL, **more: Any
 ) -> Experiment:
     """Two replicates of agents in float64."""
-    topology = connected(graph) if isinstance(graph, nx.Graph) else graph
+    topology = topology_of_graph(graph) if isinstance(graph, nx.Graph) else graph
     given = {"network": Network(), "seed": 0, "replicates": 2, "precision": "float64", "topology": topology, **more}
     return Experiment(problem=problem, dictionary=dictionary, algorithm=method, **given)
 

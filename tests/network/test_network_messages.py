@@ -10,7 +10,7 @@ from literal.worlds import Size, make_dictionary
 from fkl.basics.random_streams import Streams
 from fkl.conditions.compression import Sign, TopK
 from fkl.wire.coded_payloads import Quantised
-from fkl.wire.packets import packed, unpacked
+from fkl.wire.packets import pack_message, unpack_messages
 from fkl.wire.payloads import (
     FeatureGradients,
     OnLinks,
@@ -19,8 +19,8 @@ from fkl.wire.payloads import (
     RankOne,
     SameForAll,
     Selected,
-    kinds,
-    narrowed,
+    narrow_numbers,
+    payloads_by_kind,
     wire_size,
 )
 
@@ -76,8 +76,8 @@ def test_a_payload_comes_through_bytes_as_it_was(payload: Any) -> None:
     """Values, mean over clients, and bytes that are those that were announced, client by client."""
     layers = (SameForAll(RANDOM.standard_normal((1, 2, 3))), PerClient(RANDOM.standard_normal((1, K, 2))))
     message = Message(payload, SameForAll(np.array([3])), layers)
-    packets = [packed(message, k, 8) for k in range(K)]
-    arrived = unpacked([packet for packet in packets if packet is not None])
+    packets = [pack_message(message, k, 8) for k in range(K)]
+    arrived = unpack_messages([packet for packet in packets if packet is not None])
     np.testing.assert_allclose(arrived.theta.values, payload.dense().values, rtol=1e-14)
     assert getattr(arrived.theta, "adds", None) == getattr(payload.dense(), "adds", None)
     assert arrived.index.values.tolist() == [3]
@@ -85,15 +85,15 @@ def test_a_payload_comes_through_bytes_as_it_was(payload: Any) -> None:
     np.testing.assert_array_equal(arrived.layers[1].values, layers[1].values)
     share = np.array([0.2, 0.5, 0.0, 0.3])
     np.testing.assert_allclose(arrived.theta.mean(share), payload.mean(share), rtol=1e-12, atol=1e-14)
-    sizes = [np.broadcast_to(wire_size(payloads, 8).size, (1, K)) for _, payloads in kinds(message)]
+    sizes = [np.broadcast_to(wire_size(payloads, 8).size, (1, K)) for _, payloads in payloads_by_kind(message)]
     assert [packet.size for packet in packets if packet] == sum(sizes)[0].tolist()
 
 
 def test_a_vector_for_each_link_comes_through_bytes_as_it_was() -> None:
     payload = OnLinks(RANDOM.standard_normal((1, 6, 5)))
-    packets = [packed(Message(payload, SameForAll(np.array([3])), ()), link, 8) for link in range(6)]
+    packets = [pack_message(Message(payload, SameForAll(np.array([3])), ()), link, 8) for link in range(6)]
     there = [packet for packet in packets if packet is not None]
-    np.testing.assert_array_equal(unpacked(there).theta.values, payload.values)
+    np.testing.assert_array_equal(unpack_messages(there).theta.values, payload.values)
     assert [packet.size - 8 for packet in there] == [40] * 6 == np.repeat(payload.wire_size(8).size, 6).tolist()
 
 
@@ -104,36 +104,38 @@ def test_of_what_is_selected_a_client_is_sent_its_own_entries_and_nothing_else(n
     payload = Selected(values, chosen)
     size = np.broadcast_to(payload.wire_size(8).size, (1, K))
     for k in range(K):
-        packet = packed(Message(payload, SameForAll(np.array([3])), ()), k, 8)
+        packet = pack_message(Message(payload, SameForAll(np.array([3])), ()), k, 8)
         assert packet is not None
         assert (
             packet.size - 8
             == size[0, k]
             == 8 * 3 * chosen[0, k].sum() + (-(-n // 8) if n > 1 and chosen[0, k].any() else 0)
         )
-        arrived = unpacked([packet]).theta
+        arrived = unpack_messages([packet]).theta
         np.testing.assert_array_equal(arrived.chosen, chosen[:, [k]])
         np.testing.assert_array_equal(arrived.values, np.where(chosen[0, k][:, None], values, np.nan))
-    together = unpacked([packed(Message(payload, SameForAll(np.array([3])), ()), k, 8) for k in (0, 2, 3)]).theta
+    together = unpack_messages(
+        [pack_message(Message(payload, SameForAll(np.array([3])), ()), k, 8) for k in (0, 2, 3)]
+    ).theta
     some = chosen[0, [0, 2, 3]].any(axis=0)
     np.testing.assert_array_equal(together.values, np.where(some[:, None], values, np.nan))
 
 
 def test_an_integer_arrives_as_it_was_or_is_refused() -> None:
     ends = np.array([2**31 - 1, -(2**31)])
-    np.testing.assert_array_equal(narrowed(ends, 4), ends)
-    assert narrowed(ends, 4).dtype == ends.dtype
+    np.testing.assert_array_equal(narrow_numbers(ends, 4), ends)
+    assert narrow_numbers(ends, 4).dtype == ends.dtype
     with pytest.raises(OverflowError, match=f"holds {2**31}, which does not fit in 4 bytes"):
-        narrowed(ends + 1, 4)
-    assert narrowed(ends, 8) is ends, "without a copy"
+        narrow_numbers(ends + 1, 4)
+    assert narrow_numbers(ends, 8) is ends, "without a copy"
 
 
 def test_only_payloads_travel() -> None:
     """A message with an array of its own, or an array as a message, is refused by name."""
     with pytest.raises(TypeError, match=r"Message\.theta is ndarray, which is not a payload"):
-        list(kinds(Message(np.zeros(3), SameForAll(np.zeros((1, 2))), ())))
+        list(payloads_by_kind(Message(np.zeros(3), SameForAll(np.zeros((1, 2))), ())))
     with pytest.raises(TypeError, match="ndarray is not a message"):
-        list(kinds(np.zeros(3)))
+        list(payloads_by_kind(np.zeros(3)))
     with pytest.raises(TypeError, match="SameForAll is not a message"):
-        list(kinds(SameForAll(np.zeros((1, 2)))))
-    assert not list(kinds(None))
+        list(payloads_by_kind(SameForAll(np.zeros((1, 2)))))
+    assert not list(payloads_by_kind(None))

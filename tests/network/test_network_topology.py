@@ -13,7 +13,7 @@ from scipy.sparse import linalg
 
 from fkl.basics.errors import FklError
 from fkl.network import graphs, topology
-from fkl.network.topology import connected
+from fkl.network.topology import topology_of_graph
 
 
 def rng(seed=0):
@@ -38,18 +38,18 @@ def any_graph(draw):
 def two_products(monkeypatch, graph):
     """The same graph with dense and with sparse products."""
     monkeypatch.setattr(topology, "DENSE_AGENTS", 10**6)
-    dense = connected(graph)
+    dense = topology_of_graph(graph)
     assert isinstance(dense._quick_adjacency, np.ndarray) and isinstance(dense._quick_metropolis, np.ndarray)
     monkeypatch.setattr(topology, "DENSE_AGENTS", 0)
     monkeypatch.setattr(topology, "DENSE_SHARE", 2.0)
-    sparse = connected(graph)
+    sparse = topology_of_graph(graph)
     assert not isinstance(sparse._quick_adjacency, np.ndarray) and not isinstance(sparse._quick_metropolis, np.ndarray)
     return dense, sparse
 
 
 @given(any_graph())
 def test_links_adjacency_and_degree_are_the_graph(graph):
-    built = connected(graph)
+    built = topology_of_graph(graph)
     agents = graph.number_of_nodes()
     wanted = [[i, j] for i in range(agents) for j in sorted(graph[i])]
     assert built.agents == agents
@@ -67,7 +67,7 @@ def test_links_adjacency_and_degree_are_the_graph(graph):
 @given(any_graph())
 def test_metropolis_averages(graph):
     """Symmetric, doubly stochastic, nonnegative, and each weight as its definition has it."""
-    built = connected(graph)
+    built = topology_of_graph(graph)
     weight = built.metropolis.toarray()
     assert np.array_equal(weight, weight.T)
     assert (weight >= 0).all()
@@ -112,14 +112,14 @@ def test_spectral_gaps_in_closed_form(agents):
     assert graphs.Complete().build(agents, rng()).spectral_gap == pytest.approx(1, abs=1e-12)
     if agents > 2:
         assert graphs.Star().build(agents, rng()).spectral_gap == pytest.approx(1 / agents, rel=1e-9)
-        halves = connected(nx.complete_bipartite_graph(agents, agents))  # of a negative eigenvalue
+        halves = topology_of_graph(nx.complete_bipartite_graph(agents, agents))  # of a negative eigenvalue
         assert halves.spectral_gap == pytest.approx(1 - (agents - 1) / (agents + 1), rel=1e-9)
 
 
 @given(any_graph())
 def test_spectral_gap_the_sparse_ways(graph):
     """Both ways of big graphs agree with all eigenvalues of a small one."""
-    built = connected(graph)
+    built = topology_of_graph(graph)
     if built.agents < 4:
         return
     with pytest.MonkeyPatch.context() as patch:
@@ -182,7 +182,7 @@ def test_shapes_by_hand(kind, edges):
     ("build", "line"),
     [
         (
-            lambda: connected(nx.empty_graph(3)),
+            lambda: topology_of_graph(nx.empty_graph(3)),
             "topology: the graph of 3 agents is not connected but has 3 parts; add edges",
         ),
         (lambda: graphs.ErdosRenyi(), "edges=None: must be given if p is null, and null if p is given"),
@@ -216,5 +216,5 @@ def test_edge_list(tmp_path_factory, graph):
     lines = ["# a graph", "", *(f"{max(e)}\t {min(e)} " for e in graph.edges), " # the end"]
     file = edge_list(folder, "\r\n".join(lines))
     built = file.build(graph.number_of_nodes(), rng())
-    assert np.array_equal(built.links, connected(graph).links)
+    assert np.array_equal(built.links, topology_of_graph(graph).links)
     assert file.fingerprint == hashlib.sha256((folder / "edges.txt").read_bytes()).hexdigest()

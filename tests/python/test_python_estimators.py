@@ -14,8 +14,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from fkl.algorithms.online.learners import Raker
 from fkl.basics.errors import FklError
-from fkl.config.compose import compose
-from fkl.config.loading import Run, load
+from fkl.config.compose import compose_config
+from fkl.config.loading import Run, load_run
 from fkl.engines.base import make_world
 from fkl.estimators import (
     OmklGfClassifier,
@@ -27,7 +27,7 @@ from fkl.estimators import (
     RffRidgeRegressor,
 )
 from fkl.kernels import Dictionary
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 
 FEW = Dictionary(N=7, laplacians=2, bandwidth_convention="variance", D=6)
 SMALL = {
@@ -46,12 +46,12 @@ def run(algo: str, precision: str) -> Run:
     """A run on a stream of 442 samples, with the parameters of the small estimators."""
     keys = ["dataset=diabetes", "partition=stream", "replicates=1", "seed=3", f"precision={precision}"]
     keys += [f"algo={algo}", "algo.eta=0.5", "kernels.N=7", "kernels.laplacians=2", "kernels.D=6"]
-    return load(compose(*keys, *(["algo.M=2", "algo.exploring=40"] if algo == "omkl_gf" else [])))
+    return load_run(compose_config(*keys, *(["algo.M=2", "algo.exploring=40"] if algo == "omkl_gf" else [])))
 
 
 def played(algo: str, precision: str = "float64") -> tuple[Array, Array, Array]:
     """The samples that the run's method sees, and what it predicts for each before it is told."""
-    experiment = prepare(run(algo, precision))
+    experiment = prepare_run(run(algo, precision))
     world, _ = make_world(experiment, (0,))
     state, shown = experiment.algorithm.init(world), []
     for t in range(world.problem.rounds):
@@ -85,7 +85,7 @@ def test_sample_after_sample_it_predicts_what_fkl_run_predicts(algo: str, precis
 
 @pytest.mark.parametrize("algo", METHODS)
 def test_its_parameters_are_those_of_fkl_run(algo: str) -> None:
-    given = load(compose(f"algo={algo}", "dataset=diabetes", "partition=stream", "replicates=1"))
+    given = load_run(compose_config(f"algo={algo}", "dataset=diabetes", "partition=stream", "replicates=1"))
     model = {"raker": RakerRegressor, "omkl_gf": OmklGfRegressor, "omkr": OmkrRegressor}[algo]()
     assert model._method() == given.algo
     assert model._kernels == given.kernels

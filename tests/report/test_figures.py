@@ -14,28 +14,28 @@ from hydra.utils import get_class
 from matplotlib.axes import Axes
 
 from fkl.basics.errors import FklError
-from fkl.config.choices import files
+from fkl.config.choices import choice_files
 from fkl.config.compose import keys_of
-from fkl.papers import PAPERS, declared, paper_module
+from fkl.papers import PAPERS, declared_paper, paper_module
 from fkl.report.colours import COLOURS, METHODS, look_of, looks_of
 from fkl.report.figures import (
     COLUMN_WIDTH,
     PAGE_WIDTH,
     Bytes,
-    band,
-    canvas,
-    curve,
-    rendered,
+    draw_band,
+    draw_curve,
+    mean_and_spread,
+    panel_row,
+    render_figure,
     share_costs,
-    spread,
     spread_over,
-    styled,
+    style_figures,
 )
 from fkl.report.process_pool import in_forks
 
 
 def test_every_method_has_a_look_of_its_own_and_neighbours_differ_in_colour_and_marker() -> None:
-    for name in files("algo"):
+    for name in choice_files("algo"):
         label = get_class(str(keys_of("algo", name)["_target_"])).label
         assert label in METHODS, f"fkl/report/colours.py: add {label} at the end of its kind"
     looks = [look_of(method) for method in METHODS]
@@ -55,20 +55,20 @@ def test_a_method_looks_the_same_whatever_is_beside_it_and_whatever_keys_it_has(
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_a_papers_figure_shows_published_values_or_says_what_came_out(paper: str) -> None:
-    claimed, figures = getattr(paper_module(paper), "CLAIMS", {}), declared(paper)["figures"]
+    claimed, figures = getattr(paper_module(paper), "CLAIMS", {}), declared_paper(paper)["figures"]
     marked = {number for number, told in figures.items() if told.get("marked")}
     assert marked | {*claimed} == {*figures} and not marked & {*claimed}
 
 
 @pytest.mark.drawn
 def test_a_legend_is_below_the_panels_and_names_each_method_once() -> None:
-    with styled("paper"):
-        figure, panels = canvas(4, 3)
+    with style_figures("paper"):
+        figure, panels = panel_row(4, 3)
         for axes in panels:
             for number, method in enumerate(METHODS[:12]):
-                curve(axes, np.array([1, 2, 3]), np.array([1.0, 2.0, 3.0]) + number, None, method, look_of(method))
+                draw_curve(axes, np.array([1, 2, 3]), np.array([1.0, 2.0, 3.0]) + number, None, method, look_of(method))
             axes.set_xlabel("round")
-        rendered(figure, 3)
+        render_figure(figure, 3)
         (legend,) = figure.legends
         assert [text.get_text() for text in legend.get_texts()] == [*METHODS[:12]]
         bottom = min(axes.get_tightbbox().y0 for axes in panels)
@@ -86,14 +86,14 @@ def ticks_apart(axes: Axes) -> bool:
 @pytest.mark.parametrize(("style", "panels"), [("screen", 3), ("column", 1)])
 @pytest.mark.parametrize("costs", [(0, 900, 4.5e9), (3e3, 8e6)])
 def test_who_sends_nothing_is_at_0_bytes_of_a_broken_axis(style: str, panels: int, costs: tuple[float, ...]) -> None:
-    with styled(style):
-        figure, every = canvas(panels, 3)
+    with style_figures(style):
+        figure, every = panel_row(panels, 3)
         for axes in every:
             axes.plot(costs, [1.0] * len(costs), "o")
             axes.set_xscale("log")
             axes.xaxis.set_major_formatter(Bytes())
         share_costs(every, costs)
-        rendered(figure, 3)
+        render_figure(figure, 3)
         figure.canvas.draw()
     for axes in every:
         labels = [text.get_text() for text in axes.get_xticklabels()]
@@ -105,12 +105,12 @@ def test_a_band_goes_from_quantile_to_quantile_and_says_over_what() -> None:
     """One replicate far below pulls it nowhere near zero, where a standard deviation would have it."""
     values = np.r_[np.linspace(0.5, 1.0, 19), 1e-3]
     rounds = pd.DataFrame({"round": np.repeat([1, 2], 20), "mse": np.tile(values, 2)})
-    _, (axes,) = canvas(1)
-    band(axes, rounds, "mse", "CTA", look_of("CTA"))
+    _, (axes,) = panel_row(1)
+    draw_band(axes, rounds, "mse", "CTA", look_of("CTA"))
     heights = np.asarray(axes.collections[0].get_paths()[0].vertices)[:, 1]
     assert {round(height, 9) for height in heights} == {round(end, 9) for end in np.quantile(values, [0.1, 0.9])}
     assert axes.lines[0].get_ydata() == pytest.approx([values.mean()] * 2)
-    mean, ends = spread(values)
+    mean, ends = mean_and_spread(values)
     assert mean + np.array([-1, 1]) * ends.ravel() == pytest.approx(np.quantile(values, [0.1, 0.9]))
     assert spread_over([20, 20]) == 20
     assert spread_over([3, 10, 5]) == "mean, and from 10 % to 90 % of 3 to 10 replicates"
@@ -119,12 +119,12 @@ def test_a_band_goes_from_quantile_to_quantile_and_says_over_what() -> None:
 @pytest.mark.drawn
 @pytest.mark.parametrize(("panels", "width"), [(1, COLUMN_WIDTH), (2, PAGE_WIDTH)])
 def test_a_papers_style_has_its_width_its_letters_and_a_caption_beside(panels: int, width: float) -> None:
-    with styled("paper"):
-        figure, every = canvas(panels)
+    with style_figures("paper"):
+        figure, every = panel_row(panels)
         for axes in every:
-            curve(axes, np.array([1, 2]), np.array([1.0, 2.0]), None, "CTA", look_of("CTA"))
+            draw_curve(axes, np.array([1, 2]), np.array([1.0, 2.0]), None, "CTA", look_of("CTA"))
             axes.set(title="wave_farm", xlabel="round", ylabel="error")
-        made = rendered(figure, 3)
+        made = render_figure(figure, 3)
     assert figure.get_figwidth() == width
     assert {text.get_fontsize() for axes in every for text in (axes.xaxis.label, *axes.get_xticklabels())} == {8}
     assert made[".txt"].decode() == "Error over round: wave_farm. Mean, and from 10 % to 90 % of 3 replicates.\n"

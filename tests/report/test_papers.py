@@ -11,10 +11,10 @@ import pytest
 from broken.runs import sign
 from made_up import of_job, write
 
-from fkl.config.compose import compose
-from fkl.config.loading import resolved
-from fkl.papers.cells import AS_PUBLISHED, AS_STATED, frame, published
-from fkl.papers.our_runs import find
+from fkl.config.compose import compose_config
+from fkl.config.loading import resolve_config
+from fkl.papers.cells import AS_PUBLISHED, AS_STATED, cells_frame, published_cells
+from fkl.papers.our_runs import find_paper_runs
 from fkl.papers.pof_mkl import TABLE, figure, table
 from fkl.runs.finished_runs import FinishedRun
 
@@ -34,8 +34,8 @@ def run(label: str = "vM-KOFL", experiment: str = "table1_as_published", **keys:
 @pytest.mark.parametrize("number", ["1", "2", "3"])
 def test_every_published_cell_appears_and_ours_is_what_the_runs_say(number: str) -> None:
     """Nothing of ours where nothing was run; fewer replicates than the paper's are a preview."""
-    made = frame(table(number, [run()]))
-    cells = published("pof_mkl", "3" if number == "3" else "1")
+    made = cells_frame(table(number, [run()]))
+    cells = published_cells("pof_mkl", "3" if number == "3" else "1")
     wanted = {cell.key for cell in cells if number != "2" or cell.spread > 0}
     assert {*made[["dataset", "algorithm", "setting", "metric"]].itertuples(index=False, name=None)} == wanted
     elsewhere = made[(made["dataset"] != "naval") | (made["algorithm"] != "vM-KOFL")]
@@ -62,9 +62,9 @@ def test_the_configuration_s_readings_are_the_table_s(row: str) -> None:
     labels = {"em_kofl": "eM-KOFL", "pof_mkl_m25": "POF-MKL", "perfedavg": "PerFedAvg"}
 
     def read_as(*words: str) -> list[str]:
-        config: Any = resolved(compose("network.uplink_budget=1000", *words))
+        config: Any = resolve_config(compose_config("network.uplink_budget=1000", *words))
         one = FinishedRun(Path(), config, {"dataset": "naval", "algorithm": labels[row]})
-        return [found.variant for found in find("pof_mkl", [one], *TABLE)]
+        return [found.variant for found in find_paper_runs("pof_mkl", [one], *TABLE)]
 
     stated, as_published = (
         ("+pof_mkl/words=naval", f"+pof_mkl/row={row}"),

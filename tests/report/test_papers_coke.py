@@ -7,7 +7,7 @@ import pytest
 from made_up import of_job
 
 from fkl.basics.errors import FklError
-from fkl.papers.cells import AS_PUBLISHED, COLUMNS, FOLLOWS, Cell, frame, published
+from fkl.papers.cells import AS_PUBLISHED, COLUMNS, FOLLOWS, Cell, cells_frame, published_cells
 from fkl.papers.coke import (
     AS_FAR,
     CLAIMS,
@@ -48,9 +48,9 @@ def runs() -> list[FinishedRun]:
 def test_every_published_cell_appears_and_an_error_is_all_that_is_printed_like_it(runs: list[FinishedRun]) -> None:
     """Nothing of ours where nothing was run."""
     for number in "123456":
-        made = frame(table(number, runs))
+        made = cells_frame(table(number, runs))
         cells = made[made["algorithm"] != RATIO][COLUMNS[:4]].itertuples(index=False, name=None)
-        assert list(made) == COLUMNS and {*cells} == {cell.key for cell in published("coke", number)}
+        assert list(made) == COLUMNS and {*cells} == {cell.key for cell in published_cells("coke", number)}
         assert made[~made["dataset"].isin(["energy", "synthetic"])]["ours"].isna().all()
     printed = (("22e-3", True, 22.05e-3), ("12e-4", False, 12.5e-4), ("9.90e-4", False, 9.905e-4))
     for words, one_decimal, largest in printed:
@@ -58,7 +58,7 @@ def test_every_published_cell_appears_and_an_error_is_all_that_is_printed_like_i
 
 
 def test_ours_is_what_the_run_says_after_so_many_iterations(runs: list[FinishedRun]) -> None:
-    made = frame(table("4", runs)).query("dataset == 'energy' and setting == 'k=200'")
+    made = cells_frame(table("4", runs)).query("dataset == 'energy' and setting == 'k=200'")
     for cell in made.to_dict("records"):
         error = 21.5 + 10 * FALLS[cell["algorithm"]] / 200
         sent = 1000 if cell["algorithm"] == "COKE" else 2000
@@ -105,7 +105,7 @@ def test_a_column_is_one_curve_and_what_follows_from_other_cells_is_counted_apar
     made = table("4", runs)
     claims = [claim for claim in Evidence("coke", made).claims if claim[0].dataset == "energy"]
     assert len(claims) == 9 and all(len(claim) == 7 for claim in claims)
-    assert all(frame(made).groupby(["dataset", "algorithm", "metric", "reading"])["verdict"].nunique() == 1)
+    assert all(cells_frame(made).groupby(["dataset", "algorithm", "metric", "reading"])["verdict"].nunique() == 1)
     for number, why, who in (("4", EVERY_ITERATION, {"CTA", "DKLA"}), ("6", TWO_CELLS, {RATIO})):
         told = [cell for cell in table(number, runs) if cell.follows_from and cell.dataset == "energy"]
         assert {cell.follows_from for cell in told} == {why} and {cell.algorithm for cell in told} == who

@@ -20,8 +20,8 @@ def line_of(experiment: str, jobs: tuple[grid.Job, ...]) -> str:
 
 
 def all_lines() -> list[str]:
-    names = [name for paper in experiments.files() for name in sorted(experiments.experiments(paper))]
-    return [line_of(name, grid.jobs(name)) for name in names]
+    names = [name for paper in experiments.paper_files() for name in sorted(experiments.paper_experiments(paper))]
+    return [line_of(name, grid.experiment_jobs(name)) for name in names]
 
 
 def test_all_jobs_of_all_papers_are_composed_as_ever() -> None:

@@ -7,9 +7,9 @@ import pytest
 from made_up import of_job
 
 from fkl.algorithms.vertical.sums import STRUCTURES
-from fkl.papers.cells import COLUMNS, frame, published
+from fkl.papers.cells import COLUMNS, cells_frame, published_cells
 from fkl.papers.fdskl import COMPUTE, WITH_LINKS, figure, table
-from fkl.papers.fdskl.errors import statement
+from fkl.papers.fdskl.errors import difference_statement
 from fkl.runs.finished_runs import FinishedRun
 from fkl.statistics.intervals import student_interval
 
@@ -44,9 +44,11 @@ def runs() -> list[FinishedRun]:
 
 def test_training_time_is_in_minutes_without_and_with_links(runs: list[FinishedRun]) -> None:
     """A bound stays a bound, without a difference; nothing of ours where nothing was run."""
-    made = frame(table("4", runs))
+    made = cells_frame(table("4", runs))
     assert list(made) == COLUMNS
-    assert {*made[COLUMNS[:4]].itertuples(index=False, name=None)} == {cell.key for cell in published("fdskl", "4")}
+    assert {*made[COLUMNS[:4]].itertuples(index=False, name=None)} == {
+        cell.key for cell in published_cells("fdskl", "4")
+    }
     assert made[made["dataset"] != "phishing"]["ours"].isna().all()
     [epsilon] = made.query("dataset == 'epsilon' and algorithm == 'SecureBoost'").to_dict("records")
     assert epsilon["published"] == ">900" and np.isnan(epsilon["difference_percent"])
@@ -65,8 +67,8 @@ def test_errors_and_scalars_stand_beside_those_of_libsvm_and_fdskl_on_the_same_s
     assert (mine["above_libsvm_points"], mine["above_libsvm_percent"]) == (1, 10)
     low, high = (10 * end for end in student_interval(np.array([0.0, 2.0])))
     assert mine["interval_95_percent"] == f"{low:.1f} to {high:.1f}"
-    assert mine["statement"] == statement(10, low, high)
-    assert [statement(5.0, *ends) for ends in ((-9.0, 9.9), (10.1, 40.0), (-40.0, -10.1), (1.0, 40.0))] == [
+    assert mine["statement"] == difference_statement(10, low, high)
+    assert [difference_statement(5.0, *ends) for ends in ((-9.0, 9.9), (10.1, 40.0), (-40.0, -10.1), (1.0, 40.0))] == [
         "level with LIBSVM, within 10 %", "more than 10 % above LIBSVM", "more than 10 % below LIBSVM",
         "above LIBSVM, and whether within 10 % is open",
     ]  # fmt: skip

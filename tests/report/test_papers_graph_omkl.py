@@ -11,7 +11,7 @@ from made_up import of_job
 
 from fkl.basics.random_streams import Role, Streams
 from fkl.data import readers
-from fkl.papers.cells import COLUMNS, frame, published
+from fkl.papers.cells import COLUMNS, cells_frame, published_cells
 from fkl.papers.graph_omkl import figure, table
 from fkl.runs.finished_runs import FinishedRun
 
@@ -39,9 +39,9 @@ def runs() -> list[FinishedRun]:
 @pytest.mark.parametrize("number", ["1", "2", "3", "4", "5"])
 def test_every_published_cell_appears_and_ours_is_what_the_runs_say(runs: list[FinishedRun], number: str) -> None:
     """A row for each cell and switch, as stated first; nothing of ours where nothing was run."""
-    made = frame(table(number, runs))
+    made = cells_frame(table(number, runs))
     assert {*made[COLUMNS[:4]].itertuples(index=False, name=None)} == {
-        cell.key for cell in published("graph_omkl", number)
+        cell.key for cell in published_cells("graph_omkl", number)
     }
     ran = (made["dataset"] == "airfoil") & made["setting"].isin(["", "M=1", "M=10"])
     assert made[(made["dataset"] != "airfoil")]["ours"].isna().all() and (made[ran]["ours"].dropna() > 0).all()

@@ -13,7 +13,7 @@ from fkl.basics.errors import FklError
 from fkl.data.ellipses import Ellipses
 from fkl.kernels.functions import Classes
 from fkl.papers import parsimonious
-from fkl.papers.cells import COLUMNS, frame, published
+from fkl.papers.cells import COLUMNS, cells_frame, published_cells
 from fkl.papers.parsimonious import figure, table
 from fkl.runs.finished_runs import FinishedRun
 
@@ -43,10 +43,10 @@ def runs() -> list[FinishedRun]:
 
 def test_ours_is_what_the_runs_say(runs: list[FinishedRun]) -> None:
     """Accuracy with the most participants; samples sent of ten at gamma = 0; nothing where nothing was run."""
-    made = frame(table("text", runs))
+    made = cells_frame(table("text", runs))
     assert list(made) == COLUMNS
     assert {*made[COLUMNS[:4]].itertuples(index=False, name=None)} == {
-        cell.key for cell in published("parsimonious", "text")
+        cell.key for cell in published_cells("parsimonious", "text")
     }
     assert made.query("dataset == 'wisdm_write_type'")["ours"].isna().all()
     for learner, accuracy in (("federated", 100 * (1 - 0.7 / 3)), ("centralized", 90)):
@@ -114,13 +114,13 @@ def test_functions_are_compared_over_the_space_and_their_nodes(monkeypatch: pyte
     federated = function([[0, 0], [1, 5], [1, 5]], [[2, 1, 0], [0, 0, 4]])
     centralized = function([[1, 5]], [[3], [0]])
     models = {"PF": SimpleNamespace(learned=[federated]), "PC": SimpleNamespace(learned=[centralized])}
-    monkeypatch.setattr(parsimonious, "load", models.get)
+    monkeypatch.setattr(parsimonious, "load_model", models.get)
     pair: Any = {name: SimpleNamespace(run=SimpleNamespace(folder=name)) for name in models}
     low, high = (end(part, axis=0) for end, part in zip((np.min, np.max), Ellipses().subspaces(), strict=True))
     x = np.array([[a, b] for a in np.linspace(low[0], high[0], 8) for b in np.linspace(low[1], high[1], 8)])
     k = {(s, w): np.exp(-((x - s) ** 2).sum(axis=1) / (2 * w**2)) for s, w in (((0, 0), 2), ((1, 5), 2), ((1, 5), 4))}
     apart = 2 * k[(0, 0), 2] - 2 * k[(1, 5), 2] + 4 * k[(1, 5), 4]
-    [found] = parsimonious._apart(pair).to_dict("records")
+    [found] = parsimonious._distances(pair).to_dict("records")
     assert found["f"] == pytest.approx(np.linalg.norm(apart) / np.linalg.norm(3 * k[(1, 5), 2]), rel=1e-6)
     assert found["α"] == pytest.approx(np.sqrt(2**2 + 2**2 + 4**2) / 3)
 

@@ -22,12 +22,12 @@ from fkl.papers.cells import (
     UNCLEAR,
     Answer,
     Cell,
-    answered,
-    rounding,
+    add_answers,
+    rounding_of,
 )
-from fkl.papers.cells import published as read_published
+from fkl.papers.cells import published_cells as read_published
 from fkl.papers.evidence import Evidence, shares_table
-from fkl.papers.tables import layout, not_run, sheets, verdict, wide
+from fkl.papers.tables import not_run, table_layout, table_sheets, table_verdict, wide_frame
 
 VARIANT, BETTER = "as published", "half"
 BUILDS_ON = {BETTER: VARIANT}
@@ -36,13 +36,13 @@ FAR, WIDE = 150.0, 40.0
 
 def printed(value: float | str, digits: str = "", **other: Any) -> Cell:
     """A published cell."""
-    cell = Cell("mine", "1", "naval", "Raker", "", "mse", "", value, rounding=rounding(digits))
+    cell = Cell("mine", "1", "naval", "Raker", "", "mse", "", value, rounding=rounding_of(digits))
     return replace(cell, **other)
 
 
 def published(value: float | str, *ours: Answer, tried: int = 1, **other: Any) -> list[Cell]:
     """One published cell with our answers to it, in units of 1."""
-    return answered([printed(value, **other)], lambda _: [*ours], tried)
+    return add_answers([printed(value, **other)], lambda _: [*ours], tried)
 
 
 def answer(ours: float, reading: str = AS_STATED, spread: float = 0.1, runs: int = 20) -> Answer:
@@ -79,7 +79,7 @@ def test_what_becomes_of_a_published_cell(answers: tuple[Answer, ...], reading: 
 
 def test_a_printed_number_is_all_that_rounds_to_it() -> None:
     """A printed 1.2 is any value from 1.15 to 1.25, and 1.20 is not."""
-    assert [rounding(words) for words in ("1.2", "1.20", "5600", "-3.", ">900")] == [0.05, 0.005, 0.5, 0.5, 0.0]
+    assert [rounding_of(words) for words in ("1.2", "1.20", "5600", "-3.", ">900")] == [0.05, 0.005, 0.5, 0.5, 0.0]
     assert outcome(answer(1.11, spread=0.01), value=1.2, digits="1.20") == ONE
     assert outcome(answer(1.11, spread=0.01), value=1.2, digits="1.2") == DIFFERENT
 
@@ -118,7 +118,7 @@ def test_points_of_one_run_are_one_cell() -> None:
     points = {f"k={k}": printed(value, setting=f"k={k}", curve="1") for k, value in ((1, 100.0), (2, 50.0), (3, 25.0))}
     for last, mark, word in ((25.0, ONE, "agrees"), (30.0, DIFFERENT, "differs")):
         ours = {"k=1": 100.0, "k=2": 50.0, "k=3": last}
-        cells = answered(points.values(), lambda cell, ours=ours: [answer(ours[cell.setting])])
+        cells = add_answers(points.values(), lambda cell, ours=ours: [answer(ours[cell.setting])])
         assert [claim[0].outcome(AS_STATED, {}) for claim in Evidence("mine", cells).claims] == [mark]
         assert [cell.answers[0].verdict for cell in cells] == 3 * [word]
 
@@ -135,7 +135,7 @@ def test_a_paper_has_one_reading_and_false_numbers_stand_beside_the_count(monkey
         values = [2 * cell.number, cell.number][:: -1 if cell.algorithm == "C" else 1]
         return [answer(values[0], spread=0.01), answer(values[1], VARIANT, 0.01)]
 
-    paper = Evidence("mine", answered(made, answers, 2))
+    paper = Evidence("mine", add_answers(made, answers, 2))
     assert paper.reading == VARIANT and not paper.only_times
     shares = paper.shares
     assert [shares[name] for name in ("cells", "as_described", "by_one_reading", "by_some_reading", "not")] == [
@@ -149,7 +149,7 @@ def test_a_paper_has_one_reading_and_false_numbers_stand_beside_the_count(monkey
     table = shares_table([paper, Evidence("none", []), paper])
     assert (table["paper"].tolist(), table["by_one_reading"].tolist()) == (["mine", "mine", "all"], [4, 4, 8])
     said = "1 of 5 numbers that were run come out as described; 4 by another reading."
-    assert verdict(paper, "1") == said
+    assert table_verdict(paper, "1") == said
 
 
 def test_a_cell_has_the_number_and_the_mark_that_settled_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,12 +170,12 @@ def test_a_cell_has_the_number_and_the_mark_that_settled_it(monkeypatch: pytest.
         printed(float(number), number, dataset=name, algorithm=method, metric=metric, unit="s" * (metric != "mse"))
         for (method, name, metric), (number, _) in ours.items()
     ]
-    made = Evidence("mine", answered(cells, lambda cell: ours[cell.algorithm, cell.dataset, cell.metric][1], 2))
+    made = Evidence("mine", add_answers(cells, lambda cell: ours[cell.algorithm, cell.dataset, cell.metric][1], 2))
     assert [(cell.mark, cell.decided_by) for cell in made.judged("1")][:6] == [
         (TIME, AS_STATED), (ONE, VARIANT), (OTHER, AS_STATED), (DIFFERENT, VARIANT), (MISSING, AS_STATED),
         (ONE, VARIANT),
     ]  # fmt: skip
-    [errors], [times] = sheets(made, "1"), sheets(made, "1", times=True)
+    [errors], [times] = table_sheets(made, "1"), table_sheets(made, "1", times=True)
     assert errors.headings == ["MSE", "naval", "air"]
     assert [[cell.text for cell in row] for row in errors.rows] == [
         ["A", "101.0", "102.2"], ["B", "151.0", "–"], ["C", "91.00", ""]
@@ -191,11 +191,11 @@ def test_a_cell_has_the_number_and_the_mark_that_settled_it(monkeypatch: pytest.
 def test_sheets_and_wide_tables_hold_every_published_cell_once(paper: str) -> None:
     """So rows and columns tell all cells of a table apart."""
     cells = read_published(paper)
-    made = Evidence(paper, answered(cells, lambda cell: [answer(1.0)]))
+    made = Evidence(paper, add_answers(cells, lambda cell: [answer(1.0)]))
     for number in dict.fromkeys(cell.table for cell in cells):
         mine = [cell for cell in cells if cell.table == number]
-        shown = [*sheets(made, number), *sheets(made, number, times=True)]
+        shown = [*table_sheets(made, number), *table_sheets(made, number, times=True)]
         assert sum(bool(cell.above) for sheet in shown for row in sheet.rows for cell in row) == len(mine)
-        if (side := layout(paper, number)) is not None:
-            numbers = wide(mine, side).drop(columns=[*side[0], "reading"], errors="ignore")
+        if (side := table_layout(paper, number)) is not None:
+            numbers = wide_frame(mine, side).drop(columns=[*side[0], "reading"], errors="ignore")
             assert numbers.notna().to_numpy().sum() == len(mine)

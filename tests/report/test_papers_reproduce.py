@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fkl.config.experiments import experiments
+from fkl.config.experiments import paper_experiments
 from fkl.papers import PAPERS, reproduce
 
 
@@ -18,7 +18,7 @@ def no_data(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 def _names(paper: str) -> set[str]:
     """Experiments of a paper; those of its searches have another name."""
-    return {name for name in experiments(paper) if name.startswith(f"{paper}/")}
+    return {name for name in paper_experiments(paper) if name.startswith(f"{paper}/")}
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def called(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[str], li
 
         monkeypatch.setattr(reproduce.subprocess, "Popen", begin)
         monkeypatch.setattr(reproduce.os, "wait4", wait)
-        return reproduce.reproduce(papers, **options), calls
+        return reproduce.reproduce_papers(papers, **options), calls
 
     return call
 

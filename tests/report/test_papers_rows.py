@@ -11,7 +11,7 @@ PAGE = Path(papers.PAGE).read_text(encoding="utf-8").partition(papers.BEGIN)[2].
 
 def lines(paper: str) -> list[list[str]]:
     """Cells of the page's table of a paper."""
-    heading = papers.declared(paper)["title"]
+    heading = papers.declared_paper(paper)["title"]
     section = PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
     rows = [line.strip("|").split(" | ") for line in section.splitlines() if "|" in line]
     return [[cell.strip() for cell in row] for row in rows[2:]]

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from made_up import finished, name_of
 
-from fkl.papers import declared, fed_poe, paper_module
-from fkl.papers.jobs import jobs
+from fkl.papers import declared_paper, fed_poe, paper_module
+from fkl.papers.jobs import experiment_jobs
 from fkl.runs.finished_runs import FinishedRun
 
 EXPERIMENTS = {"fed_poe": ("fed_poe/air", "1"), "fomd_oms": ("fomd_oms/kernels", "4")}
@@ -16,10 +16,12 @@ EXPERIMENTS = {"fed_poe": ("fed_poe/air", "1"), "fomd_oms": ("fomd_oms/kernels",
 
 def runs(name: str) -> list[FinishedRun]:
     """A run of every job, of two replicates and three clients, with errors of its own."""
-    errors = [0.001 * (number + np.array([[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]])) for number in range(len(jobs(name)))]
+    errors = [
+        0.001 * (number + np.array([[1.0, 2.0, 3.0], [2.0, 3.0, 4.0]])) for number in range(len(experiment_jobs(name)))
+    ]
     return [
         finished(job.config, *name_of(job)[:2], summary={"mse": one.mean(axis=1)}, clients={"mse": one})
-        for job, one in zip(jobs(name), errors, strict=True)
+        for job, one in zip(experiment_jobs(name), errors, strict=True)
     ]
 
 
@@ -27,7 +29,7 @@ def runs(name: str) -> list[FinishedRun]:
 def test_every_run_has_its_row_and_every_number_of_a_script_one_of_ours(paper: str) -> None:
     name, number = EXPERIMENTS[paper]
     module, made = paper_module(paper), runs(name)
-    assert {*declared(paper)["tables"]} == {number}
+    assert {*declared_paper(paper)["tables"]} == {number}
     table = module.table(number, made)
     printed = pd.read_csv(Path(str(module.__file__)).with_name("script.csv"), keep_default_na=False)
     assert len(table) == len(made) * printed["metric"].nunique() and (table["n"] == 2).all()

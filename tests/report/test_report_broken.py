@@ -15,7 +15,7 @@ from conftest import Answer
 from tinyhtml5.parser import HTMLParser
 
 from fkl import cli
-from fkl.runs.finished_runs import Collected, FinishedRun, collect
+from fkl.runs.finished_runs import Collected, FinishedRun, collect_runs
 
 RUN = ("dataset=diabetes", "kernels.D=4", "replicates=2", "algo=pof_mkl")
 NAMES = ("<img src=x onerror=alert(1)>", "\x1b[31mred\x1b]0;title\x07", "one\r\ntwo", "\u202egnp.exe", "{{ 7 * 7 }}")
@@ -66,7 +66,7 @@ def test_a_broken_run_is_told_from_a_whole_one(good: Path, kind: str) -> None:
     broken = good.with_name("broken")
     shutil.copytree(good, broken)
     BROKEN[kind].by(broken)
-    found = collect(Path("outputs"))
+    found = collect_runs(Path("outputs"))
     assert [*found.broken] == [broken]
     assert re.search(BROKEN[kind].said, found.broken[broken]), found.broken
     assert len(found.broken[broken]) < 1000
@@ -132,14 +132,14 @@ def test_what_may_not_be_read_is_named(good: Path, monkeypatch: pytest.MonkeyPat
 
     unlocked = Path.open
     monkeypatch.setattr(Path, "open", denied)
-    assert collect(Path("outputs")).broken == {good: "mse.png cannot be read (Permission denied)"}
+    assert collect_runs(Path("outputs")).broken == {good: "mse.png cannot be read (Permission denied)"}
 
 
 def test_a_run_counts_once_however_many_links_lead_there(whole: Path, good: Path) -> None:
     """From elsewhere, and to a link."""
     for name, target in (("a", "good"), ("b", whole), ("c", "b")):
         good.with_name(name).symlink_to(target)
-    found = collect(Path("outputs"))
+    found = collect_runs(Path("outputs"))
     assert (found.broken, len(found.runs) + found.older) == ({}, 2)
 
 
@@ -156,7 +156,7 @@ def test_of_one_configuration_the_newest_alone_counts(fkl: Callable[..., Answer]
     words, shown = read_page()
     assert "1 older run has the configuration of a newer one" in words and shown == {"good", "other"}
     os.utime(older / "provenance.json")
-    assert {run.folder.name for run in collect(Path("outputs")).runs} == {"older", "other"}
+    assert {run.folder.name for run in collect_runs(Path("outputs")).runs} == {"older", "other"}
 
 
 def test_a_run_that_diverged_once_and_then_finished_counts_once(good: Path) -> None:
@@ -168,6 +168,6 @@ def test_a_run_that_diverged_once_and_then_finished_counts_once(good: Path) -> N
         (failed / "config.yaml").write_text(config.replace("seed: 0", f"seed: {seed}"))
         told = json.loads((good / "provenance.json").read_text()) | {"state": "failed", "diverged": True}
         (failed / "provenance.json").write_text(json.dumps(told))
-    found = collect(Path("outputs"))
+    found = collect_runs(Path("outputs"))
     assert [run.folder.name for run in found.runs] == ["good"]
     assert [run.folder.name for run in found.lost] == ["other"]

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 from fkl.papers import PAPERS
-from fkl.papers.cells import AS_STATED, Answer, Cell, answered, published
+from fkl.papers.cells import AS_STATED, Answer, Cell, add_answers, published_cells
 from fkl.papers.evidence import Evidence
-from fkl.papers.tables import latex
+from fkl.papers.tables import latex_floats
 from fkl.screen.sheet import Cell as Shown
-from fkl.screen.sheet import Column, Sheet, escaped
+from fkl.screen.sheet import Column, Sheet, escape_latex
 
 WIDTH = "a_b" * 9
 PAGE = r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}%s\end{document}"
@@ -33,9 +33,9 @@ def of_papers() -> dict[str, str]:
     """LaTeX of every table with published numbers."""
     made = {}
     for paper in PAPERS:
-        evidence = Evidence(paper, answered(published(paper), answers))
+        evidence = Evidence(paper, add_answers(published_cells(paper), answers))
         for number in dict.fromkeys(cell.table for cell in evidence.cells):
-            made[f"{paper}-{number}"] = latex(evidence, number)
+            made[f"{paper}-{number}"] = latex_floats(evidence, number)
     return made
 
 
@@ -66,7 +66,7 @@ def test_what_does_not_fit_loses_columns_by_priority_and_stays_one_table() -> No
         assert latex.count(r"\begin{table}") == latex.count(r"\resizebox") == 1
         assert latex.count(r"\textbf{1234.5} {\scriptsize$\pm$ 2.0}") == 2 * left
         assert rf"\multicolumn{{{left + 1}}}{{@{{}}l}}{{\emph{{air}}}}" in latex
-    assert escaped("≤ 10⁻³") == r"$\le$ 10$^{-3}$"
+    assert escape_latex("≤ 10⁻³") == r"$\le$ 10$^{-3}$"
 
 
 def test_latex_compiles_all_and_finds_nothing_too_wide(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from in_browser import DESK, PHONE, faults, opened, require_black_on_white, requ
 from tinyhtml5.parser import HTMLParser
 
 from fkl import cli
-from fkl.papers import PAPERS, declared
+from fkl.papers import PAPERS, declared_paper
 from fkl.report import page as page_module
 
 
@@ -88,7 +88,7 @@ def test_an_empty_folder_gives_a_page_that_says_what_to_do(fkl: Callable) -> Non
 def test_everything_is_on_the_page(page: Element, details: Element, outputs: Path) -> None:
     """Every paper with all its tables and figures and its differences, and every run with its numbers."""
     for paper in PAPERS:
-        told = declared(paper)
+        told = declared_paper(paper)
         assert told["title"] in text(by_id(page, paper)) and by_id(page, f"{paper}-differences") is not None
         for kind in ("table", "figure"):
             for number, one in told[f"{kind}s"].items():

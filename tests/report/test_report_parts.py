@@ -10,20 +10,20 @@ import pytest
 
 from fkl.basics.errors import FklError
 from fkl.report import markdown as prose
-from fkl.report.html import SMALL, picture
+from fkl.report.html import SMALL, picture_of_png
 from fkl.screen.sheet import Cell as Shown
 from fkl.screen.sheet import Column, Sheet
-from fkl.screen.units import percent, typeset, word
+from fkl.screen.units import cell_text, percent_text, typeset_number
 
 
 def test_numbers_for_people() -> None:
     words = {0.0: "0", 0.123456: "0.1235", 999.96: "1000", 10783.4: "10,783", 3.787e-5: "3.787e-05", -1234.5: "-1,234"}
-    assert {value: word(value) for value in words} == words
-    assert [word(value) for value in (np.nan, True, np.int64(2000), "M=1")] == ["", "True", "2,000", "M=1"]
-    assert [percent(value) for value in (1.234, -0.001, -12.34, 1490.2, np.nan)] == [
+    assert {value: cell_text(value) for value in words} == words
+    assert [cell_text(value) for value in (np.nan, True, np.int64(2000), "M=1")] == ["", "True", "2,000", "M=1"]
+    assert [percent_text(value) for value in (1.234, -0.001, -12.34, 1490.2, np.nan)] == [
         "+1.23", "+0.00", "-12.3", "+1,490", "",
     ]  # fmt: skip
-    assert [typeset(words) for words in ("-1,234", "3.787e-05", "1e-3", "POF-MKL")] == [
+    assert [typeset_number(words) for words in ("-1,234", "3.787e-05", "1e-3", "POF-MKL")] == [
         "−1,234", "3.787 × 10⁻⁵", "10⁻³", "POF-MKL",
     ]  # fmt: skip
 
@@ -62,7 +62,7 @@ DIFFERENCES = """## Differences
 
 
 def test_prose_names_what_can_be_pointed_at() -> None:
-    made = prose.render(DIFFERENCES, "mine", level=4)
+    made = prose.render_markdown(DIFFERENCES, "mine", level=4)
     assert made.in_short == "<strong>In short.</strong> It <em>mostly</em> works &lt;script&gt;."
     assert "In short" not in made.html and "<h2" not in made.html and "<h4>More</h4>" in made.html
     [group] = made.groups
@@ -81,10 +81,10 @@ def test_a_picture_is_linked_where_it_lies(tmp_path: Path) -> None:
     axes.plot([0, 1])
     figure.savefig(file, dpi=150)
     plt.close(figure)
-    one = picture(file, "lines", SMALL)
+    one = picture_of_png(file, "lines", SMALL)
     assert (one.width, one.height) == (300, 225)
     assert one.source(tmp_path / "report") == "../a%20run%20%3C1%3E/mse.png"
     assert base64.b64decode(one.source(None).partition(",")[2]) == file.read_bytes()
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(FklError, match=r"mse\.png: cannot be shown, because"):
-        picture(file, "lines")
+        picture_of_png(file, "lines")

@@ -10,10 +10,10 @@ import pytest
 from tinyhtml5.parser import HTMLParser
 
 from fkl import cli
-from fkl.cli.replay import found
-from fkl.config.compose import compose
-from fkl.config.digest import identity
-from fkl.config.loading import load
+from fkl.cli.replay import find_run
+from fkl.config.compose import compose_config
+from fkl.config.digest import config_identity
+from fkl.config.loading import load_run
 
 
 def test_a_site_has_each_cell_with_its_run_and_asks_nobody(fkl: Callable, of_airfoil: Callable, tmp_path: Path) -> None:
@@ -35,12 +35,12 @@ def test_a_site_has_each_cell_with_its_run_and_asks_nobody(fkl: Callable, of_air
     answered = cells[cells["as_described_run"].ne("")]
     assert len(cells) == len(published) and {*answered["as_described_run"]} == digests
     for row in answered[answered["metric"].eq("mse")].to_dict("records"):
-        run = found(row["as_described_run"], Path("outputs"))
+        run = find_run(row["as_described_run"], Path("outputs"))
         assert float(row["as_described"]) == pytest.approx(1e3 * run.summary["mse"].mean(), rel=1e-9)
         assert (row["dataset"], row["algorithm"]) == (run.dataset, run.algorithm)
         words = shlex.split(row["command"])
         assert words[:2] == ["fkl", "run"]
-        assert identity(load(compose(*words[2:]), words).resolved) == identity(run.config)
+        assert config_identity(load_run(compose_config(*words[2:]), words).resolved) == config_identity(run.config)
 
 
 def test_a_site_of_nothing_is_refused(fkl: Callable) -> None:

@@ -17,7 +17,7 @@ from sklearn.metrics import r2_score
 
 from fkl.basics.pointwise import pointwise_loss
 from fkl.contract.world import Outcome
-from fkl.data.baselines import baselines, constant_error, explained
+from fkl.data.baselines import baseline_errors, constant_error, explained_variance
 from fkl.data.problem import Problem, Scale
 from fkl.tasks import batch as batches
 from fkl.tasks.stream import StreamJudge
@@ -35,7 +35,7 @@ def streams(y: np.ndarray, present: np.ndarray) -> Problem:
 @given(arrays(float, (7, 3), elements=st.floats(-9, 9)), arrays(bool, (7, 3)))
 def test_baselines_know_each_client_s_past_and_nothing_else(y: np.ndarray, present: np.ndarray) -> None:
     """Each target is predicted from a list of those before it."""
-    running_mean, last_value = baselines(streams(y, present)).values()
+    running_mean, last_value = baseline_errors(streams(y, present)).values()
     for k in range(3):
         past: list[float] = []
         for t in range(7):
@@ -52,7 +52,7 @@ def test_baselines_know_each_client_s_past_and_nothing_else(y: np.ndarray, prese
 def test_baselines_of_several_classes_are_counted(number: np.ndarray, present: np.ndarray) -> None:
     """The class that was seen most often, the last seen of ties, and the last one; before any, right by chance."""
     loss = pointwise_loss("logistic")._replace(several=3)
-    majority, last = baselines(replace(streams(2.0 * number - 2, present), loss=loss)).values()
+    majority, last = baseline_errors(replace(streams(2.0 * number - 2, present), loss=loss)).values()
     for k in range(3):
         past: list[int] = []
         for t in range(7):
@@ -80,7 +80,7 @@ def test_columns_of_a_stream_are_those_of_scikit_learn() -> None:
     for k in range(4):
         here = present[:, k]
         assert columns.clients["r2"][0, k] == pytest.approx(r2_score(y[here, k], y_hat[here, k]))
-    for name, errors in baselines(problem).items():
+    for name, errors in baseline_errors(problem).items():
         assert columns.rounds[name][11, 0] == pytest.approx(errors[:12][present[:12]].mean())
         assert columns.clients[name] == pytest.approx(errors.sum(axis=0) / present.sum(axis=0))
 
@@ -103,7 +103,7 @@ def test_constants_are_those_of_scikit_learn() -> None:
         wanted = (predicted != tested).mean() if classes else np.square(predicted - tested).mean()
         assert constant_error(learned, tested, classes) == pytest.approx(wanted)
     assert np.isnan(constant_error(learned, tested[:0], False))
-    assert np.isnan(explained(np.array([1.0]), 0.0)).all()
+    assert np.isnan(explained_variance(np.array([1.0]), 0.0)).all()
 
 
 @pytest.mark.parametrize("eta", [1e-9, 0.3])

@@ -20,10 +20,10 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 
 from fkl import conf_folder
 from fkl.basics.errors import FklError, key_prefix
-from fkl.basics.keys import declarations
+from fkl.basics.keys import declared_keys
 from fkl.config.choices import CONDITIONS
-from fkl.config.compose import compose
-from fkl.config.loading import build, resolved
+from fkl.config.compose import compose_config
+from fkl.config.loading import build_object, resolve_config
 from fkl.config.settings import Paths, Settings
 from fkl.network import Network
 
@@ -143,9 +143,9 @@ ODD = {
 
 def outside(key: _Key) -> list[str]:
     """The numbers nearest to the limits that a key's field declares, outside them."""
-    if key.field not in declarations(key.owner):
+    if key.field not in declared_keys(key.owner):
         return []
-    declared, annotation = declarations(key.owner)[key.field]
+    declared, annotation = declared_keys(key.owner)[key.field]
     ends = ((declared.least, -1), (declared.above, 0), (declared.below, 0), (declared.most, 1))
     given = [(end, way) for end, way in ends if end is not None]
     if annotation.startswith("int"):
@@ -174,7 +174,7 @@ def kind_of(annotation: Any) -> tuple[Any, bool]:
 @cache
 def node(upon: tuple[str, ...], group: str) -> dict[str, Any]:
     """A group's plain values in a small run."""
-    plain: Any = resolved(compose(*upon))
+    plain: Any = resolve_config(compose_config(*upon))
     return {key: value for key, value in plain[group].items() if key != "_target_"} if group else {}
 
 
@@ -185,11 +185,11 @@ def parsed(value: str) -> Any:
 
 
 def refusal(key: _Key, value: str) -> str:
-    """What `fkl.config.loading.load` says of a value; empty where it takes it."""
+    """What `fkl.config.loading.load_run` says of a value; empty where it takes it."""
     group = key.name.rpartition(".")[0]
     try:
         with key_prefix(group or "top"):
-            build(key.owner, {**node(key.base, group), key.field: parsed(value)}, group)
+            build_object(key.owner, {**node(key.base, group), key.field: parsed(value)}, group)
     except FklError as error:
         return str(error)
     return ""

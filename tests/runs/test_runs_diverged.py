@@ -16,11 +16,11 @@ from fkl.algorithms.federated.descent import VmKofl
 from fkl.algorithms.online.learners import Raker
 from fkl.algorithms.vertical.dsg import Dsg
 from fkl.conditions.compression import Uniform
-from fkl.conditions.wrapped import wrap
-from fkl.conformance import scenario
+from fkl.conditions.wrapped import wrap_method
+from fkl.conformance import quick_run
 from fkl.data.problem import Problem
-from fkl.engines.base import blame, worse_than_zero
-from fkl.runs.prepare import prepare
+from fkl.engines.base import blame_keys, worse_than_zero
+from fkl.runs.prepare import prepare_run
 from fkl.tasks.stream import StreamTask
 
 STEPS = {
@@ -69,12 +69,12 @@ def test_errors_that_are_finite_and_yet_no_result_are_told(fkl: Callable[..., An
         (Raker(eta=0.1, lam=9.0), "with algo.eta=0.1: lower it"),
         (Raker(eta=0.1, lam=1e30), "with algo.lam=1e+30: lower it, for steps of 0.1 to less than 10"),
         (VmKofl(step_factor=1e9, lam=9.0), "with algo.step_factor=1000000000.0 and algo.lam=9.0: lower them"),
-        (wrap(Cta(eta=10.0), {"compression": Uniform()}), "with algo.eta=10.0: lower it"),
+        (wrap_method(Cta(eta=10.0), {"compression": Uniform()}), "with algo.eta=10.0: lower it"),
         (Dsg(gamma=10.0, lam=5.0, rate="diminishing"), "with algo.gamma=10.0 and algo.lam=5.0: lower them"),
     ],
 )
 def test_the_keys_that_drove_a_method_away_are_named(algorithm: object, said: str) -> None:
-    assert blame(algorithm, rounds=100) == said
+    assert blame_keys(algorithm, rounds=100) == said
 
 
 def stream(y: list[float]) -> NDArray[np.float64]:
@@ -91,7 +91,7 @@ def test_errors_beyond_those_of_predicting_0_are_told() -> None:
     assert said is not None
     assert "of 2 of 3 replicates, 44.8 at worst, is more than 2 times the 0.667 of predicting 0" in said
     for kind in ("partition=agents topology=ring algo=cta", "partition=vertical algo=fdskl"):
-        experiment = prepare(scenario(SMALL[0], "replicates=2", "scaling=unit_box", *kind.split(" ")))
+        experiment = prepare_run(quick_run(SMALL[0], "replicates=2", "scaling=unit_box", *kind.split(" ")))
         zero = np.square(experiment.problem.y).mean()
         assert worse_than_zero(experiment.task.targets, np.array([1.9 * zero])) is None
         assert worse_than_zero(experiment.task.targets, np.array([2.1 * zero])) is not None

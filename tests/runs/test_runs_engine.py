@@ -9,7 +9,7 @@ import pytest
 from conftest import Answer, small
 
 from fkl.basics.errors import BadValue
-from fkl.conformance import scenario
+from fkl.conformance import quick_run
 
 COMPILED = ("dsg", "fd_svrg", "fdskl", "omkl_gf", "omkl_sfg", "omkl_sfg_r", "omkr", "parsimonious_centralized")
 COMPILED += ("parsimonious_federated", "poly_2", "pooled_omkl_gf", "rbf_1", "secureboost")
@@ -20,7 +20,7 @@ COMPILED += ("parsimonious_federated", "poly_2", "pooled_omkl_gf", "rbf_1", "sec
 def test_what_is_only_compiled_refuses_numpy(algo: str) -> None:
     """In one line that names the key and the method."""
     with pytest.raises(BadValue, match=r"engine=numpy: must be numba for [A-Z]"):
-        scenario(f"algo={algo}", "engine=numpy")
+        quick_run(f"algo={algo}", "engine=numpy")
 
 
 @pytest.mark.parametrize("algo", ["pof_mkl", "em_kofl", "raker", "dkla"])

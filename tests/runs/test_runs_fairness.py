@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fkl.tasks.task import fairness, gini, worst_tenth
+from fkl.tasks.task import fairness_columns, gini_coefficient, worst_tenth
 
 ERRORS = arrays(np.float64, st.tuples(st.integers(1, 3), st.integers(1, 25)), elements=st.floats(0, 1e6))
 
@@ -22,24 +22,24 @@ def pairs(errors: np.ndarray) -> float:
 
 @given(ERRORS)
 def test_gini_is_its_definition_whatever_the_unit_and_the_order(errors: np.ndarray) -> None:
-    found = gini(errors)
+    found = gini_coefficient(errors)
     assert ((found >= -1e-12) & (found < 1)).all()
     for row, one in zip(errors, found, strict=True):
         if row.sum() > 1e-100:
             assert one == pytest.approx(pairs(row), abs=1e-9)
-    assert gini(7 * errors[:, ::-1]) == pytest.approx(found, abs=1e-9)
+    assert gini_coefficient(7 * errors[:, ::-1]) == pytest.approx(found, abs=1e-9)
     assert (worst_tenth(errors) >= errors.mean(axis=1) * (1 - 1e-12)).all()
 
 
 def test_sites_have_the_error_of_all_their_samples_and_clients_without_any_have_none() -> None:
     sums, count = np.array([[2.0, 9.0, 0.0, 8.0]]), np.array([1, 3, 0, 2])
-    told = fairness("mse", sums, count, np.array([0, 0, 0, 2]))
+    told = fairness_columns("mse", sums, count, np.array([0, 0, 0, 2]))
     assert told["mse_worst_tenth"] == pytest.approx([4.0])
     assert told["mse_gini"] == pytest.approx([pairs(np.array([2.0, 3.0, 4.0]))])
     assert told["mse_worst_tenth_sites"] == pytest.approx([4.0])
     assert told["mse_gini_sites"] == pytest.approx([pairs(np.array([11 / 4, 4.0]))])
-    assert list(fairness("mse", sums, count, np.zeros(4, np.int64))) == ["mse_worst_tenth", "mse_gini"]
-    assert np.isnan(fairness("mse", sums, 0 * count, np.zeros(4, np.int64))["mse_gini"]).all()
+    assert list(fairness_columns("mse", sums, count, np.zeros(4, np.int64))) == ["mse_worst_tenth", "mse_gini"]
+    assert np.isnan(fairness_columns("mse", sums, 0 * count, np.zeros(4, np.int64))["mse_gini"]).all()
 
 
 @pytest.mark.parametrize(("algo", "error"), [("pof_mkl", "mse"), ("dkla", "test_mse")])

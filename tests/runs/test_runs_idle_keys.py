@@ -7,15 +7,15 @@ import pytest
 
 from fkl.basics.errors import BadValue
 from fkl.config import digest
-from fkl.config.compose import compose
-from fkl.config.loading import Run, load
+from fkl.config.compose import compose_config
+from fkl.config.loading import Run, load_run
 from fkl.config.settings import Settings
 from fkl.contract.world import FEATURE_KEYS
 
 
 def run(*words: str) -> Run:
     """A checked configuration."""
-    return load(compose(*words))
+    return load_run(compose_config(*words))
 
 
 DECIDE = {
@@ -34,7 +34,7 @@ def test_every_key_of_a_run_decides_its_digest_but_those_of_place_and_speed() ->
     for key, value in (DECIDE | PLACE_OR_SPEED).items():
         other = run(f"{key}={value}")
         assert (other.digest != plain.digest) == (key in DECIDE), key
-        same = digest.identity(other.resolved) == digest.identity(plain.resolved)
+        same = digest.config_identity(other.resolved) == digest.config_identity(plain.resolved)
         assert same == (key not in DECIDE), key
     for word in ("paths.outputs=x", "logger=jsonl"):
         assert run(word).digest == plain.digest
@@ -43,8 +43,8 @@ def test_every_key_of_a_run_decides_its_digest_but_those_of_place_and_speed() ->
 def test_a_key_that_is_null_names_a_run_as_before_there_was_the_key() -> None:
     resolved = run().resolved
     before: dict[str, Any] = {key: value for key, value in resolved.items() if key not in ("metrics", "stop_when")}
-    assert digest.decisive(resolved) == digest.decisive(before)
-    assert digest.identity(resolved) == digest.identity(before)
+    assert digest.decisive_part(resolved) == digest.decisive_part(before)
+    assert digest.config_identity(resolved) == digest.config_identity(before)
 
 
 def test_only_methods_that_use_kernels_have_them() -> None:

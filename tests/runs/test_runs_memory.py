@@ -12,9 +12,9 @@ from broken.refusal import require_refused
 from conftest import SMALL, Answer, small
 
 from fkl.basics import memory
-from fkl.conformance import scenario
-from fkl.engines.rounds import fitting, rehearse
-from fkl.runs.prepare import prepare
+from fkl.conformance import quick_run
+from fkl.engines.rounds import fitting_chunk, rehearse_round
+from fkl.runs.prepare import prepare_run
 
 GIB, MOST = 2**30, 10**9
 FREE = r"at least [\d.e+]+ (MiB|GiB|TiB), and [\d.]+ (MiB|GiB) is free; lower "
@@ -89,21 +89,21 @@ def test_no_sweep_begins_without_room_for_its_libraries(
 @pytest.mark.parametrize("algo", ["pof_mkl", "omkl_gf", "coke"])
 def test_nothing_is_refused_that_fits(monkeypatch: pytest.MonkeyPatch, algo: str) -> None:
     """What is foreseen of many features is at most a quarter above what they take."""
-    experiment = prepare(scenario(f"algo={algo}", "kernels.D=2048"))
+    experiment = prepare_run(quick_run(f"algo={algo}", "kernels.D=2048"))
     foreseen: list[int] = []
     monkeypatch.setattr(memory, "require_memory", lambda needed, what, keys: foreseen.append(needed))
-    _, peak = rehearse(experiment)
+    _, peak = rehearse_round(experiment)
     assert foreseen
     assert 0.1 * peak < min(foreseen) <= max(foreseen) < 1.25 * peak
 
 
 def test_fewer_replicates_run_together_where_little_is_free(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of what is free, and one replicate at least."""
-    experiment = prepare(scenario("algo=pof_mkl", "replicates=100"))
-    _, peak = rehearse(experiment)
+    experiment = prepare_run(quick_run("algo=pof_mkl", "replicates=100"))
+    _, peak = rehearse_round(experiment)
     monkeypatch.setattr(memory, "peak_bytes", lambda work: work() or peak)
-    assert fitting(experiment) > 30
+    assert fitting_chunk(experiment) > 30
     monkeypatch.setattr(memory, "available_bytes", lambda: 6 * peak)
-    assert (fitting(experiment), fitting(experiment, 2)) == (3, 2)
+    assert (fitting_chunk(experiment), fitting_chunk(experiment, 2)) == (3, 2)
     monkeypatch.setattr(memory, "available_bytes", lambda: peak)
-    assert fitting(experiment) == 1
+    assert fitting_chunk(experiment) == 1

@@ -15,14 +15,14 @@ from conftest import Answer, words_of
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
-from fkl.conformance import scenario
+from fkl.conformance import quick_run
 from fkl.data.encoder import Encoder
 from fkl.data.problem import Scale
-from fkl.engines.rounds import Learned, simulate
+from fkl.engines.rounds import Learned, simulate_run
 from fkl.kernels.functions import KINDS, Classes, Function, Gaussian, Linear, Network, OnFeatures, OnPoints, Trees
-from fkl.runs.model import About, Model, load
-from fkl.runs.prediction import predictions
-from fkl.runs.prepare import prepare
+from fkl.runs.model import About, Model, load_model
+from fkl.runs.prediction import predict_table
+from fkl.runs.prepare import prepare_run
 
 RNG = np.random.default_rng(5)
 D, N, K, FEATURES = 3, 4, 2, 6
@@ -78,7 +78,7 @@ def test_what_is_saved_is_loaded_bit_by_bit(kind: str, tmp_path: Path) -> None:
     for name in ("one.npz", "other.npz"):
         saved.save(tmp_path / name)
     assert (tmp_path / "one.npz").read_bytes() == (tmp_path / "other.npz").read_bytes()
-    loaded = load(tmp_path / "one.npz")
+    loaded = load_model(tmp_path / "one.npz")
     assert arrays(loaded) == arrays(saved)
     assert (loaded.about, loaded.encoder) == (saved.about, saved.encoder)
     x = drawn(7, D)
@@ -127,7 +127,7 @@ def test_a_file_that_is_not_as_it_was_written_is_refused_in_a_line(
         for name in {*whole.namelist(), f"{member}.npy"}:
             changed.writestr(name, content if name == f"{member}.npy" else whole.read(name))
     with pytest.raises(FklError) as refused:
-        load(Path("model.npz"))
+        load_model(Path("model.npz"))
     assert str(refused.value).startswith("model.npz: not a model of this version of fkl: ")
     assert said in str(refused.value)
     assert not Path("trapped").exists()
@@ -170,11 +170,11 @@ def test_every_client_has_its_own_function_and_none_is_the_mean_of_all() -> None
 @pytest.mark.parametrize("algo", ["ditto", "one_shot_ridge", "pof_mkl", "cta"])
 def test_no_model_has_the_function_of_a_client_that_was_never_reached(algo: str, tmp_path: Path) -> None:
     """Of every method whose clients may be absent: its mean is over others, or there is one function for all."""
-    rounds = range(1, prepare(scenario(*words_of(algo))).problem.rounds + 1)
+    rounds = range(1, prepare_run(quick_run(*words_of(algo))).problem.rounds + 1)
     (tmp_path / "trace.csv").write_text("round,client,present\n" + "".join(f"{t},0,0\n" for t in rounds))
-    run = scenario(*words_of(algo), "participation=trace", f"participation.path={tmp_path / 'trace.csv'}")
-    experiment = prepare(run)
-    chunks = simulate(experiment, None, None, lambda _: None, keep_functions=True)
+    run = quick_run(*words_of(algo), "participation=trace", f"participation.path={tmp_path / 'trace.csv'}")
+    experiment = prepare_run(run)
+    chunks = simulate_run(experiment, None, None, lambda _: None, keep_functions=True)
     one = Model.from_experiment(experiment, run.dataset, [part for chunk in chunks for part in chunk.learned])
     problem = experiment.problem
     x = problem.x.reshape(-1, problem.dimension)[:5] * problem.scale.x_unit + problem.scale.x_low
@@ -200,11 +200,11 @@ def test_a_normal_distribution_has_an_interval_in_the_targets_own_units() -> Non
         variances += list(function.variance(scale.x(RAW)) * scale.y_unit**2)
     expected = np.sqrt(np.mean(variances, axis=0) + np.var(means, axis=0))
     assert two.deviation(RAW) == pytest.approx(expected, rel=1e-9)
-    table = predictions(two, FRAME)
+    table = predict_table(two, FRAME)
     assert list(table) == ["prediction", "low", "high"]
     assert ((table["high"] - table["low"]) / 2).to_numpy() == pytest.approx(1.959964 * expected, rel=1e-6)
     assert ((table["high"] + table["low"]) / 2).to_numpy() == pytest.approx(np.mean(means, axis=0), rel=1e-9)
-    east = predictions(two, FRAME, "east", replicate=1)
+    east = predict_table(two, FRAME, "east", replicate=1)
     assert east["prediction"].to_numpy() == pytest.approx(means[K])
     assert two.deviation(RAW, 0, 1) == pytest.approx(np.sqrt(variances[K]))
     assert model(functions()["features"]).deviation(RAW) is None
@@ -217,7 +217,7 @@ def test_a_sign_becomes_the_class_it_stands_for(labels: tuple[str, ...]) -> None
     scale = Scale(y_low=0.5, y_unit=0.5) if labels else Scale(y_low=15.0, y_unit=5.0)
     one = replace(model(function, signs=True, labels=labels), learned=(learned(function, scale),))
     assert one.predict(RAW).tolist() == (["yes", "no"] if labels else [20.0, 10.0])
-    table = predictions(one, FRAME)
+    table = predict_table(one, FRAME)
     assert table["f"].tolist() == [2.0, -2.0]
 
 
@@ -234,14 +234,14 @@ def test_a_finished_run_is_given_its_model_when_it_is_asked_for_again(fkl: Calla
     assert fkl(*RUN, "out=run").code == 0
     before = {file.name: file.read_bytes() for file in Path("run").iterdir()}
     with pytest.raises(FklError, match="run: a run without a model; the same command with save_model=true adds it"):
-        load("run")
+        load_model("run")
     assert "run has no model.npz: the run is repeated to save it" in fkl(*RUN, "out=run", "save_model=true").out
     fkl(*RUN, "out=whole", "save_model=true", "chunk=1")
     assert Path("run/model.npz").read_bytes() == Path("whole/model.npz").read_bytes()
     after = {file.name: file.read_bytes() for file in Path("run").iterdir()}
     assert {name for name in after if after[name] != before.get(name)} == {"model.npz", "provenance.json"}
     assert "finished already" in fkl(*RUN, "out=run", "save_model=true").out
-    one = load("run")
+    one = load_model("run")
     rows = pd.DataFrame(drawn(4, 10) / 10, columns=one.encoder.columns).round(4)
     rows[rows.columns[::-1]].to_csv("rows.csv", index=False)
     answer = fkl("predict", "run", "rows.csv")
@@ -253,7 +253,7 @@ def test_a_finished_run_is_given_its_model_when_it_is_asked_for_again(fkl: Calla
     assert pd.read_csv("new/out.csv")["prediction"].to_numpy() == pytest.approx(expected, rel=1e-9)
     Path("run/model.npz").write_bytes(Path("whole/model.npz").read_bytes()[:-1] + b"1")
     with pytest.raises(FklError, match="has changed since the run ended"):
-        load("run")
+        load_model("run")
 
 
 def test_a_row_is_predicted_by_its_sites_function_or_refused(fkl: Callable[..., Answer]) -> None:
@@ -267,7 +267,7 @@ def test_a_row_is_predicted_by_its_sites_function_or_refused(fkl: Callable[..., 
     file = ("dataset=file", "dataset.path=table.csv", "dataset.target=y", "dataset.site=hospital", "kernels.D=8")
     words = ("dataset.text=one_hot", "dataset.missing=mean", "replicates=2", "save_model=true", "out=run")
     assert fkl("run", "algo=pof_mkl", *file, *words).code == 0
-    one, rows = load("run"), pd.DataFrame({"a": ["0.5", ""], "client": ["W", "E"]})
+    one, rows = load_model("run"), pd.DataFrame({"a": ["0.5", ""], "client": ["W", "E"]})
     filled = rows.assign(a=[0.5, table["a"].mean()])
     rows.to_csv("rows.csv", index=False)
     assert predicted(fkl("predict", "run", "rows.csv")) == pytest.approx(one.predict(filled), rel=1e-6)

@@ -10,9 +10,9 @@ import pytest
 from conftest import SMALL
 
 from fkl.config.loading import Run
-from fkl.conformance import scenario
+from fkl.conformance import quick_run
 from fkl.runs.forecast import OF_PICTURES, Forecast, first_rounds
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 
 N, D, K = 51, 8, 4
 """Of `SMALL`."""
@@ -38,7 +38,7 @@ def test_messages_are_those_of_the_run(fkl: Callable, tmp_path: Path) -> None:
 
 def test_angles_are_those_that_the_algorithm_asks_for() -> None:
     """POF-MKL takes those of all kernels to predict, and of M kernels a client for its gradients."""
-    experiment = prepare(scenario("algo=pof_mkl", *SMALL, "algo.M=3", "partition.rounds=100"))
+    experiment = prepare_run(quick_run("algo=pof_mkl", *SMALL, "algo.M=3", "partition.rounds=100"))
     sample = first_rounds(experiment, 1)
     most, least = (sample.rounds * K * D * (N + M) for M in (3, 0))
     assert least < sample.angles <= most

@@ -10,7 +10,7 @@ from broken.refusal import TABLE
 from conftest import SMALL, Answer
 from hydra.core.override_parser.overrides_parser import OverridesParser
 
-from fkl.config.compose import quoted, read_words
+from fkl.config.compose import quote_word, read_words
 
 VALUES = {
     "my größe.csv": "my größe.csv",
@@ -32,14 +32,14 @@ SWEEPS = {
 
 @pytest.mark.parametrize("word", VALUES)
 def test_a_value_is_what_it_says(word: str) -> None:
-    assert OverridesParser.create().parse_override(quoted(f"key={word}")).value() == VALUES[word]
+    assert OverridesParser.create().parse_override(quote_word(f"key={word}")).value() == VALUES[word]
 
 
 @pytest.mark.parametrize("word", SWEEPS)
 def test_a_sweep_s_values_are_what_they_say(word: str) -> None:
     parser = OverridesParser.create()
-    jobs = parser.parse_override(quoted(f"key={word}")).sweep_string_iterator()
-    assert [parser.parse_override(quoted(f"key={job}")).value() for job in jobs] == SWEEPS[word]
+    jobs = parser.parse_override(quote_word(f"key={word}")).sweep_string_iterator()
+    assert [parser.parse_override(quote_word(f"key={job}")).value() for job in jobs] == SWEEPS[word]
 
 
 def test_a_run_has_names_in_any_alphabet(fkl: Callable[..., Answer], tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from literal.worlds import Size, make_dictionary, make_problem
 from fkl.algorithms.federated.descent import VmKofl
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.engines.base import Experiment, make_world
-from fkl.engines.rounds import simulate
+from fkl.engines.rounds import simulate_run
 from fkl.kernels.hindsight import best_loss
 from fkl.network import Network
 from fkl.runs import tables
@@ -50,14 +50,14 @@ def given(request: pytest.FixtureRequest) -> Experiment:
 @pytest.fixture
 def records(given: Experiment) -> Records:
     """Its records, two replicates at a time."""
-    return make_records(given, simulate(given, None, 2, lambda _: None))
+    return make_records(given, simulate_run(given, None, 2, lambda _: None))
 
 
 def test_every_client_stands_beside_its_site(given: Experiment) -> None:
     """In the order of clients, replicate after replicate."""
     site = np.arange(given.problem.clients) % 2
     sited = replace(given, problem=replace(given.problem, site=site, site_names=("north", "south")))
-    clients = make_records(sited, simulate(sited, None, 2, lambda _: None)).clients
+    clients = make_records(sited, simulate_run(sited, None, 2, lambda _: None)).clients
     here = [("north", "south")[place] for place in site]
     assert clients["site"].tolist() == here * given.replicates
     assert clients["client"].tolist() == [*range(len(site))] * given.replicates
@@ -125,7 +125,7 @@ def test_time_is_the_algorithm_s_alone(given: Experiment, monkeypatch: pytest.Mo
         monkeypatch.setattr(f"fkl.engines.{module}.perf_counter", lambda: clock["now"])
     monkeypatch.setattr(StreamJudge, "enter", slow_enter)
     monkeypatch.setattr(type(given.algorithm), "step", timed_step)
-    records = make_records(given, simulate(given, None, None, lambda _: None))
+    records = make_records(given, simulate_run(given, None, None, lambda _: None))
     assert records.summary["runtime_s"].to_list() == pytest.approx([given.problem.rounds / 3] * 3)
     per_client = records.summary["runtime_s"] / given.problem.clients
     assert records.summary["runtime_per_client_s"].to_list() == pytest.approx(per_client.to_list())

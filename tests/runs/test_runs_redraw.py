@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fkl.conformance import scenario
+from fkl.conformance import quick_run
 from fkl.engines.base import Experiment
-from fkl.engines.rounds import simulate
-from fkl.runs.prepare import prepare
+from fkl.engines.rounds import simulate_run
+from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import make_records
 
 SMALL = ("dataset=diabetes", "partition=iid", "partition.clients=5", "partition.rounds=80")
@@ -17,11 +17,11 @@ SMALL += ("topology=gnm", "topology.edges=6", "algo.iterations=15", "kernels.D=6
 
 def experiment(algo: str, *overrides: str) -> Experiment:
     """A small one, of three replicates."""
-    return prepare(scenario(f"algo={algo}", *SMALL, "replicates=3", *overrides))
+    return prepare_run(quick_run(f"algo={algo}", *SMALL, "replicates=3", *overrides))
 
 
 def summary(given: Experiment, cache: Path) -> pd.DataFrame:
-    return make_records(given, simulate(given, None, None, lambda _: None), cache).summary
+    return make_records(given, simulate_run(given, None, None, lambda _: None), cache).summary
 
 
 def test_the_first_replicate_is_that_of_a_shared_split_and_the_others_are_not(tmp_path: Path) -> None:
@@ -48,6 +48,6 @@ def test_split_and_graph_differ_between_replicates() -> None:
 def test_numbers_do_not_depend_on_chunk_and_replicates(tmp_path: Path) -> None:
     """The key `chunk` has no effect: a replicate with a split of its own runs alone."""
     few, many = (experiment("coke", "algo.redraw=true", f"replicates={n}") for n in (2, 3))
-    chunked = make_records(many, simulate(many, 1, 3, lambda _: None), tmp_path).summary
+    chunked = make_records(many, simulate_run(many, 1, 3, lambda _: None), tmp_path).summary
     columns = [name for name in chunked if not name.startswith("runtime")]
     assert summary(few, tmp_path)[columns].equals(chunked[columns].iloc[:2])

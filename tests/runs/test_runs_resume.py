@@ -14,10 +14,10 @@ import pytest
 from conftest import SMALL
 
 from fkl.basics.files import write_sealed
-from fkl.conformance import scenario
+from fkl.conformance import quick_run
 from fkl.engines.checkpoint import Checkpoint
-from fkl.engines.rounds import simulate
-from fkl.runs.prepare import prepare
+from fkl.engines.rounds import simulate_run
+from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import TIMING_COLUMNS, make_records
 
 PLACE = (1, 2)
@@ -25,7 +25,7 @@ PLACE = (1, 2)
 
 def test_a_run_that_is_cut_off_goes_on_with_the_next_round(tmp_path: Path) -> None:
     """In this process: no round is played twice in what is judged, and none is left out."""
-    given = prepare(scenario("algo=pof_mkl", *SMALL))
+    given = prepare_run(quick_run("algo=pof_mkl", *SMALL))
     done: list[int] = []
 
     def cut_off(rounds: int) -> None:
@@ -34,7 +34,7 @@ def test_a_run_that_is_cut_off_goes_on_with_the_next_round(tmp_path: Path) -> No
             raise KeyboardInterrupt
 
     def records(advance: Callable[[int], object], kept: Checkpoint | None) -> dict[str, str]:
-        tables = vars(make_records(given, simulate(given, None, None, advance, kept)))
+        tables = vars(make_records(given, simulate_run(given, None, None, advance, kept)))
         return {name: table.drop(columns=[*TIMING_COLUMNS], errors="ignore").to_csv() for name, table in tables.items()}
 
     with pytest.raises(KeyboardInterrupt):

@@ -32,7 +32,7 @@ def parsed(word):
     ],
 )
 def test_what_a_sweep_s_words_are_drawn_from(values, drawn_from):
-    assert search.distribution(parsed(f"algo.x={values}")) == drawn_from
+    assert search.optuna_distribution(parsed(f"algo.x={values}")) == drawn_from
 
 
 def searched(folder, objective, sampler, n_jobs=1, direction="minimize", n_trials=12, storage=None):

@@ -13,7 +13,7 @@ from processes import Command
 from fkl.basics.files import whole_file
 from fkl.engines import rounds as rounds_module
 from fkl.runs import folder as results_folder
-from fkl.runs.folder import damage
+from fkl.runs.folder import find_damage
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -31,7 +31,7 @@ def test_killed_before_the_last_step_only_that_is_done_again(tmp_path: Path) -> 
     assert again.code == 0, again.err
     assert "finished already" in again.out  # it only had to be moved
     assert [path.name for path in tmp_path.iterdir()] == ["here"]
-    assert damage(tmp_path / "here") is None
+    assert find_damage(tmp_path / "here") is None
 
 
 def test_what_lies_beside_a_run_stays(fkl: Callable[..., Answer]) -> None:
@@ -90,7 +90,7 @@ def test_a_full_disk_is_one_line_with_the_path(
     full(monkeypatch, "checkpoint")
     answer = fkl("run", *SMALL, "kernels.N=5", "out=here", "checkpoint_s=0")
     assert answer.code == 0 and answer.err.count("no checkpoint for now: ") == 1
-    assert damage(Path("here")) is None
+    assert find_damage(Path("here")) is None
 
 
 @pytest.mark.drawn

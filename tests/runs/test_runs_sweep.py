@@ -151,7 +151,7 @@ def test_a_sweep_that_is_interrupted_lists_what_ended(fkl, tmp_path, monkeypatch
     """Ctrl-C in the second job: the first is in the list, and no notes are left."""
     from fkl.runs import play as module
 
-    execute, calls = module.execute, []
+    execute, calls = module.execute_run, []
 
     def interrupted(run, progress):
         calls.append(run)
@@ -159,7 +159,7 @@ def test_a_sweep_that_is_interrupted_lists_what_ended(fkl, tmp_path, monkeypatch
             raise KeyboardInterrupt
         return execute(run, progress)
 
-    monkeypatch.setattr(module, "execute", interrupted)
+    monkeypatch.setattr(module, "execute_run", interrupted)
     assert fkl(*SWEEP).code == 130
     assert jobs(tmp_path)["state"].tolist() == ["finished"]
     assert list(tmp_path.glob("outputs/sweeps/*/.*")) == []

@@ -13,7 +13,7 @@ from conftest import SMALL, Answer
 import fkl as package
 from fkl.basics import memory
 from fkl.basics.errors import FklError
-from fkl.basics.files import CannotWriteError, writing
+from fkl.basics.files import CannotWriteError, report_write_errors
 from fkl.data.store import DataFile, Store
 
 SWEEP = ("run", "-m", *SMALL, "seed=0,1", "figures=none", "hydra/launcher=joblib", "hydra.launcher.n_jobs=2")
@@ -31,7 +31,7 @@ def test_a_write_that_fails_names_its_own_path(
     monkeypatch.chdir(tmp_path)
     own = str((tmp_path if absolute else Path()) / "out" / "runs" / named) if isinstance(named, str) else named
     folder = Path("out/runs")
-    with pytest.raises(CannotWriteError) as caught, writing(folder):
+    with pytest.raises(CannotWriteError) as caught, report_write_errors(folder):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), own)
     far = named in FAR
     assert str(caught.value) == (
@@ -45,7 +45,7 @@ def test_no_addresses_are_not_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(mmap, "mmap", refuse)
     with memory.on_disk(), pytest.raises(MemoryError, match=os.strerror(errno.ENOMEM)):
-        memory.empty(memory.LEAST_BYTES)
+        memory.empty_array(memory.LEAST_BYTES)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, semaphores have no folder")

@@ -3,9 +3,9 @@
 import pytest
 
 from fkl.basics.errors import FklError
-from fkl.conformance import scenario
-from fkl.engines.rounds import simulate
-from fkl.runs.prepare import prepare
+from fkl.conformance import quick_run
+from fkl.engines.rounds import simulate_run
+from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import make_records
 from fkl.tasks import Task, task_of
 from fkl.tasks.batch import BatchTask
@@ -31,8 +31,8 @@ PLAYED: dict[str, tuple[type[Task], tuple[str, ...]]] = {
 @pytest.mark.parametrize("name", PLAYED)
 def test_a_task_tells_what_is_asked(name: str) -> None:
     """No figure of a run is empty, the last round is in the summary, and a line tells samples and features."""
-    experiment = prepare(scenario("replicates=2", *PLAYED[name][1]))
-    records = make_records(experiment, simulate(experiment, None, None, lambda _: None))
+    experiment = prepare_run(quick_run("replicates=2", *PLAYED[name][1]))
+    records = make_records(experiment, simulate_run(experiment, None, None, lambda _: None))
     assert type(experiment.task) is PLAYED[name][0]
     assert experiment.task.signs == ("two classes" in name)
     for file, panel in experiment.task.panels().items():

@@ -12,12 +12,12 @@ from flwr.app import Context, Message, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.supercore.task_identity import TaskIdentity
 
-from fkl.config.compose import compose
-from fkl.config.loading import load
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
 from fkl.conformance.played import Played, play_together
 from fkl.contract.lone_party import shown_arrays
 from fkl.engines.base import make_world
-from fkl.runs.prepare import prepare
+from fkl.runs.prepare import prepare_run
 
 WORDS = ("dataset=file", "dataset.target=y", "kernels=rbf", "kernels.D=4", "replicates=1", "precision=float64")
 """What every run of sites has."""
@@ -65,7 +65,7 @@ def simulated(
     tables = [one.assign(site=[f"{k}-{i % per_site}" for i in range(len(one))]) for k, one in enumerate(tables)]
     whole = files[0].with_name("whole.csv")
     pd.concat(tables).to_csv(whole, index=False)
-    experiment = prepare(load(compose(*words, f"dataset.path={whole}", "dataset.site=site")))
+    experiment = prepare_run(load_run(compose_config(*words, f"dataset.path={whole}", "dataset.site=site")))
     problem = experiment.problem
     present = np.repeat(there, per_site, axis=1) & problem.present
     world, _ = make_world(replace(experiment, problem=problem.thinned(present)), (0,))

@@ -24,14 +24,14 @@ from fkl.basics.errors import FklError
 from fkl.basics.plain_data import NotPlainError
 from fkl.basics.random_streams import Role, Streams
 from fkl.conditions import accountant
-from fkl.config.compose import compose
-from fkl.config.loading import load
-from fkl.runs.model import load as load_model
+from fkl.config.compose import compose_config
+from fkl.config.loading import load_run
+from fkl.runs.model import load_model
 from fkl.sites.configuration import OfSites, run_of
-from fkl.sites.masks import residues
+from fkl.sites.masks import message_residues
 from fkl.sites.server import SitesServer
 from fkl.sites.site import client_app
-from fkl.sites.states import unfinished
+from fkl.sites.states import unfinished_folder
 from fkl.sites.trial import GOES_ON
 from fkl.wire.packets import Packet, read_packets, write_packets
 from fkl.wire.payloads import to_bits
@@ -93,7 +93,11 @@ def begun(
 ) -> tuple[SitesServer, InProcess, list[str]]:
     """A server and its sites in this process, and the lines that the server will say."""
     own = {"sites": len(files), "clients-per-site": 1, "timeout-s": timeout_s, "report-every": 100}
-    given = {"configuration": yaml.safe_dump(load(compose(*words)).resolved), **own, **more}  # as of `fkl flower init`
+    given = {
+        "configuration": yaml.safe_dump(load_run(compose_config(*words)).resolved),
+        **own,
+        **more,
+    }  # as of `fkl flower init`
     said: list[str] = []
     grid = InProcess(client_app(), given, files, fails)
     if hasattr(fails, "grid"):
@@ -320,7 +324,7 @@ def test_the_server_holds_no_single_message(
         return write_packets(packets)
 
     def residues_noted(packet: Packet, bits: int) -> Any:
-        vector = residues(packet, bits)
+        vector = message_residues(packet, bits)
         vectors.append(to_bits(vector, bits))
         return vector
 
@@ -433,9 +437,9 @@ def test_a_server_that_ends_before_its_last_tables_writes_them_later(
         patched.setattr(SitesServer, "_write_tables", killed)
         played(words, files)
     server, grid, _ = begun(words, files)
-    assert unfinished(tmp_path, grid.configuration) == tmp_path / RUN
+    assert unfinished_folder(tmp_path, grid.configuration) == tmp_path / RUN
     server.train()
-    assert unfinished(tmp_path, grid.configuration) is None
+    assert unfinished_folder(tmp_path, grid.configuration) is None
     require_equal(server, words, files)
 
 
@@ -620,7 +624,7 @@ def test_noise_is_counted_message_by_message(condition: str, played_again: int, 
     words = (*words_of("pof_mkl"), f"privacy={condition}", *NOISY)
     server, said = played(words, write_files(tmp_path), Away(2, 5, 0, 1))
     rounds, again = int(present(server)[:, 0].sum()), played_again
-    epsilon = float(accountant.epsilons(2.0, np.array([rounds + again]), 1e-5)[0])
+    epsilon = float(accountant.gaussian_epsilons(2.0, np.array([rounds + again]), 1e-5)[0])
     what = "sums" if condition == "central" else "messages"
     assert f"epsilon_client {epsilon:.6g} for delta 1e-05, of {rounds + again} {what}" in said
     assert all(np.isnan(one.error) for one in server.now.book.last_errors.values())

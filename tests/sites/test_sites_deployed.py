@@ -18,7 +18,7 @@ from sites.played import PER_SITE, ROWS, WORDS, compared, write_files
 
 from fkl.basics.errors import FklError
 from fkl.sites import trial
-from fkl.sites.project import init
+from fkl.sites.project import write_project
 from fkl.sites.states import SEALED
 from fkl.sites.trial import HERE, Deployment
 
@@ -31,7 +31,7 @@ def project_in(folder: Path, timeout_s: float, rows: tuple[int, ...]) -> tuple[P
     """A project for three sites, and the files of their rows."""
     (folder / "rows").mkdir(parents=True)
     project, files = folder / "project", write_files(folder / "rows", [PER_SITE * n for n in rows])
-    init(project, len(files), POF_MKL, PER_SITE)
+    write_project(project, len(files), POF_MKL, PER_SITE)
     text = (project / "pyproject.toml").read_text()
     (project / "pyproject.toml").write_text(text.replace("timeout-s = 120.0", f"timeout-s = {timeout_s}"))
     return project, files
@@ -157,7 +157,7 @@ def test_a_trial_whose_server_ends_early_says_so(
     project, files = project_in(tmp_path, 5.0, (1, 1, 1))
     before = signal.getsignal(signal.SIGTERM)
     with nullcontext() if ended else pytest.raises(FklError, match=r"the server has ended early: see .*superlink\.log"):
-        assert trial.play(project, files, tmp_path / "tried") == 0
+        assert trial.run_trial(project, files, tmp_path / "tried") == 0
     assert signal.getsignal(signal.SIGTERM) is before
     told = capsys.readouterr().out
     assert (f"model.npz in {files[0].parent}/site0.site0.1" in told) == ended

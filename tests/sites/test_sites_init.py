@@ -11,7 +11,7 @@ from conftest import ALGORITHMS, LOCAL_TRAINING
 pytest.importorskip("flwr", reason="needs the extra flower")
 from fkl.basics.errors import BadValue, FklError, install_hint
 from fkl.sites.configuration import run_of
-from fkl.sites.project import init
+from fkl.sites.project import write_project
 
 GOOD = ("algo=pof_mkl", "dataset=file", "dataset.target=the target", "kernels=rbf", "replicates=1")
 PLAYED = {"em_kofl", "fed_poe", "fomd_oms", "nco_oms", "ofmkl_avg", "ofskl", "perfedavg", "pof_mkl", "rf_gp", "vm_kofl"}
@@ -48,7 +48,7 @@ def test_a_folder_with_something_in_it_is_left_alone(fkl: Callable, tmp_path: Pa
 def test_what_sites_cannot_play_is_refused(algo: str, tmp_path: Path) -> None:
     """In one line, before anything is written."""
     with pytest.raises(FklError) as refused:
-        init(tmp_path / "new", 3, (f"algo={algo}", *(word for word in GOOD[1:] if "kernels" not in word)))
+        write_project(tmp_path / "new", 3, (f"algo={algo}", *(word for word in GOOD[1:] if "kernels" not in word)))
     assert "\n" not in str(refused.value)
     assert not (tmp_path / "new").exists()
 
@@ -75,7 +75,7 @@ def test_what_follows_from_all_rows_is_refused(words: tuple[str, ...], line: str
     kept = [word for word in GOOD if word.partition("=")[0] not in groups]
     kept = [word for word in kept if not (word.startswith("dataset.") and "dataset" in groups)]
     with pytest.raises(BadValue) as refused:
-        init(tmp_path / "new", 3, (*words, *kept))
+        write_project(tmp_path / "new", 3, (*words, *kept))
     assert line in str(refused.value)
     assert not (tmp_path / "new").exists()
 

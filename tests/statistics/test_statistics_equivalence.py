@@ -5,7 +5,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import f, t, ttest_1samp, ttest_ind_from_stats
 
-from fkl.statistics.equivalence import AGREES, CANNOT_TELL, DIFFERS, Equivalence, curve, largest_deviation
+from fkl.statistics.equivalence import AGREES, CANNOT_TELL, DIFFERS, Equivalence, largest_deviation, outcome_of_curve
 
 Array = NDArray[np.float64]
 TIMES = 2000
@@ -55,7 +55,7 @@ def curves(random: np.random.Generator, rows: int) -> Array:
 
 
 def curve_outcome(printed: Array, ours: Array) -> str:
-    return curve([beside(m, own, 10) for m, own in zip(printed, ours.T, strict=True)], ours)
+    return outcome_of_curve([beside(m, own, 10) for m, own in zip(printed, ours.T, strict=True)], ours)
 
 
 def test_a_curve_is_one_verdict() -> None:
@@ -99,8 +99,10 @@ def test_a_curve() -> None:
         [4.5, 5.1, 5.9, 6.5, 5.4],
         abs=0.05 + 1.833 * 0.05,  # D and SE are printed to a tenth
     )
-    assert curve(points, np.random.default_rng(0).standard_normal((R, 5))) == AGREES
-    assert curve([Equivalence(4.0, 0.5, R, np.nan, 4.4, 0.1, R)], np.eye(R)) == CANNOT_TELL  # 4.4 is printed as 4
+    assert outcome_of_curve(points, np.random.default_rng(0).standard_normal((R, 5))) == AGREES
+    assert (
+        outcome_of_curve([Equivalence(4.0, 0.5, R, np.nan, 4.4, 0.1, R)], np.eye(R)) == CANNOT_TELL
+    )  # 4.4 is printed as 4
     # Points that all move together are one; the quantile is Student's for two sides
     together = np.random.default_rng(0).standard_normal((10, 1)) + np.zeros((1, 10))
     assert largest_deviation(together) == pytest.approx(2.262, abs=0.15)

@@ -8,27 +8,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fkl.statistics.intervals import half_width, holm, signed_ranks, student_interval
+from fkl.statistics.intervals import half_width, holm_correction, signed_ranks, student_interval
 
 P_VALUES = st.lists(st.floats(0, 1), min_size=1, max_size=12).map(np.array)
 
 
 def test_holm_by_hand() -> None:
     """The example of Holm (1979) in words: the least times n, the next times n - 1, never less than the one before."""
-    assert holm(np.array([0.01, 0.04, 0.03, 0.005])).tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm(np.array([0.6, np.nan, 0.9]))[[0, 2]].tolist() == [1.0, 1.0]
-    assert holm(np.array([0.02, np.nan]))[0] == 0.02, "what was not tested counts for nothing"
+    assert holm_correction(np.array([0.01, 0.04, 0.03, 0.005])).tolist() == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm_correction(np.array([0.6, np.nan, 0.9]))[[0, 2]].tolist() == [1.0, 1.0]
+    assert holm_correction(np.array([0.02, np.nan]))[0] == 0.02, "what was not tested counts for nothing"
 
 
 @given(P_VALUES, st.randoms())
 def test_holm_lies_between_no_correction_and_bonferronis(p: np.ndarray, random: "object") -> None:
     """In whatever order."""
-    corrected = holm(p)
+    corrected = holm_correction(p)
     assert (corrected >= p).all()
     assert (corrected <= np.minimum(len(p) * p, 1) + 1e-15).all()
     assert (np.diff(corrected[np.argsort(p, kind="stable")]) >= 0).all()
     order = np.array(random.sample(range(len(p)), len(p)))  # type: ignore[attr-defined]
-    assert holm(p[order]).tolist() == corrected[order].tolist()
+    assert holm_correction(p[order]).tolist() == corrected[order].tolist()
 
 
 def test_intervals_are_scipys() -> None:

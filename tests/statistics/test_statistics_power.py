@@ -5,7 +5,7 @@ import pytest
 from scipy.stats import chi2, ttest_1samp
 
 from fkl.statistics.differences import Difference, from_rows, from_seeds
-from fkl.statistics.intervals import wilson
+from fkl.statistics.intervals import wilson_interval
 from fkl.statistics.power import LOOKS, least_effect, more_seeds_will_not_tell, seeds_needed, upper_limit
 
 SIGMAS = (0.01, 0.02, 0.03, 0.05, 0.10, 0.20)
@@ -20,7 +20,7 @@ NEEDED = {
 @pytest.mark.parametrize(("k", "expected"), [(0, (0, 0.278)), (1, (0.018, 0.404)), (10, (0.722, 1))])
 def test_rates_have_wilsons_interval(k: int, expected: tuple[float, float]) -> None:
     """Row 15."""
-    assert wilson(k, 10) == pytest.approx(expected, abs=0.0005)
+    assert wilson_interval(k, 10) == pytest.approx(expected, abs=0.0005)
 
 
 @pytest.mark.parametrize("effect", NEEDED)

@@ -21,14 +21,14 @@ from fkl.runs.tables import LOSSES
 from fkl.statistics.verdicts import as_table
 from fkl.study import jobs, progress
 from fkl.study.answer import Answer
-from fkl.study.command import command
+from fkl.study.command import study_command
 from fkl.study.jobs import Job, judged_jobs
 from fkl.study.paper import methods_paragraph
 from fkl.study.plan import Plan
-from fkl.study.play import play
-from fkl.study.progress import check
-from fkl.study.registered import deviations, register, require_unchanged
-from fkl.study.tables import errors, results, searched, setup
+from fkl.study.play import run_study
+from fkl.study.progress import check_study
+from fkl.study.registered import plan_deviations, register_study, require_unchanged
+from fkl.study.tables import errors_frame, results_sheet, searched_frame, setup_frame
 
 SMALL = """
 question: Which one?
@@ -41,7 +41,7 @@ set: [kernels.D=4, kernels.N=2, kernels.laplacians=0, "kernels.smallest=0.5", "k
 
 
 def study(file: Path, **options: bool) -> None:
-    command(file, (), **options)
+    study_command(file, (), **options)
 
 
 def planned(folder: Path, text: str = SMALL, *changes: tuple[str, str]) -> Plan:
@@ -78,7 +78,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Any], Any]], N
             values = {key: place(one) for key, one in spaces.items()}
             return [{"values": values, "state": "finished", "error": 0.1, "reason": ""}]
 
-        monkeypatch.setattr(jobs, "search", search)
+        monkeypatch.setattr(jobs, "run_search", search)
 
     return found
 
@@ -144,13 +144,13 @@ def test_a_study_that_was_interrupted_goes_on_to_the_same(
 
     monkeypatch.setattr(Job, "do", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        play(plan)
+        run_study(plan)
     assert 0 < len(told(plan)) < 6 and not Answer.of(plan).finished
     study(plan.file, status=True)
-    play(plan)
+    run_study(plan)
     pd.testing.assert_frame_equal(told(plan), told(done))
     begun = len(began)
-    play(plan)
+    run_study(plan)
     assert len(began) == begun, "what has ended is not done again"
 
 
@@ -160,13 +160,13 @@ def test_a_method_with_failed_seeds_has_no_figure_of_the_survivors(copied: Plan)
     note = json.loads(file.read_text())
     file.write_text(json.dumps({**note, "state": "failed", "error": None, "reason": "it diverged"}))
     answer = Answer.of(copied)
-    frame = errors(answer.judged).set_index("method")
+    frame = errors_frame(answer.judged).set_index("method")
     row, other = frame.loc[note["method"]], frame.drop(note["method"]).iloc[0]
     numbers = ["error", "sd", "r2", "uplink_bytes", "seconds", "below_mean_percent"]
     assert (row["failed"], row["of"]) == (1, 3) and row[numbers].isna().all() and not other[numbers].isna().any()
-    [cells] = [row for row in results(errors(answer.judged)).rows if row[0].text == note["method"]]
+    [cells] = [row for row in results_sheet(errors_frame(answer.judged)).rows if row[0].text == note["method"]]
     assert [cell.text for cell in cells] == [note["method"], "1 of 3 failed", *[""] * (len(cells) - 2)]
-    assert (setup(copied, answer.judged).set_index("method")["seeds"] == "3").all()
+    assert (setup_frame(copied, answer.judged).set_index("method")["seeds"] == "3").all()
     said = methods_paragraph(answer)
     assert "none was left out" not in said and "exact signed ranks" in said
 
@@ -187,7 +187,7 @@ def test_a_name_and_a_folder_decide_nothing(copied: Plan, done: Plan) -> None:
 def test_what_sends_more_than_the_budget_has_failed(tmp_path: Path) -> None:
     rf_gp = ("{algo: pooled_raker, name: Raker_p}", "rf_gp")
     plan = planned(tmp_path, SMALL + "budget: {uplink_bytes: 10_000}\n", rf_gp)
-    play(plan)
+    run_study(plan)
     reasons = {job.note["reason"] for job in judged(plan) if job.note and job.note["reason"]}
     assert reasons and all("failed: uplink_bytes " in reason and "budget of 1e+04" in reason for reason in reasons)
     notes = [Job(plan, plan.datasets[0], plan.methods[1], 0, 0).note or {}]
@@ -199,7 +199,7 @@ def test_a_best_value_outside_the_range_is_widened_for_twice_and_marked(tmp_path
     plan = planned(tmp_path, SMALL, ("trials: 2", "trials: 2, space: {algo.eta: log 1e-7..1e-6}"))
     dataset, method = plan.datasets[0], plan.methods[0]
     found(lambda space: space.high)
-    play(plan)
+    run_study(plan)
     assert jobs.last_wave(plan, dataset, method) == 2
     assert str(jobs.spaces_of(plan, dataset, method, 2)["algo.eta"]) == "log 1e-07..0.0001"
     assert judged(plan)[0].values == pytest.approx({"algo.eta": 1e-4})
@@ -217,16 +217,16 @@ def test_one_search_of_three_at_the_end_of_a_range_does_not_widen_it(tmp_path: P
 def test_a_registered_study_tells_what_was_done_otherwise(done: Plan, tmp_path: Path, found: Callable) -> None:
     found(lambda space: space.middle)
     with pytest.raises(FklError, match="cannot be registered after its first judged run"):
-        register(done)
+        register_study(done)
     plan = planned(tmp_path)
-    register(plan)
+    register_study(plan)
     study(plan.file)
-    assert "Registered on" in (plan.folder / "results.md").read_text() and deviations(plan) == []
+    assert "Registered on" in (plan.folder / "results.md").read_text() and plan_deviations(plan) == []
     # A second judgement
     job = judged(plan)[0]
     job.file.unlink()
-    play(Plan.read(plan.file))
-    assert any("was judged 2 times" in one for one in deviations(plan))
+    run_study(Plan.read(plan.file))
+    assert any("was judged 2 times" in one for one in plan_deviations(plan))
     # An edited run, one outside the plan, and an edited note
     assert job.note is not None
     run = plan.folder / "runs" / job.note["folder"]
@@ -234,7 +234,7 @@ def test_a_registered_study_tells_what_was_done_otherwise(done: Plan, tmp_path: 
     summary, note = run / "summary.csv", json.loads(job.file.read_text())
     summary.write_text(summary.read_text().replace("0.", "1.", 1))
     job.file.write_text(json.dumps(note | {"error": note["error"] / 2}))
-    said = " ".join(deviations(plan))
+    said = " ".join(plan_deviations(plan))
     for words in ("summary.csv has changed", "runs/other is outside the plan", "has changed since it was judged"):
         assert words in said
     plan.file.write_text(SMALL.replace("seeds: 3", "seeds: 4"))
@@ -253,7 +253,7 @@ def test_a_pilot_says_how_many_seeds_are_needed_and_is_not_judged(
     assert not any(job.note for job in judged(plan))
     job = Job(plan.as_pilot(), plan.datasets[0], plan.methods[0], 1)
     assert job.note is not None and {"seed=500001", "rows=judge_500001"} <= {*job.words}
-    register(plan)  # a pilot does not stand in its way
+    register_study(plan)  # a pilot does not stand in its way
 
 
 @pytest.mark.parametrize(("claim", "unit", "units"), [("clients", "client", 4), ("time", "block", 10)])
@@ -265,7 +265,7 @@ def test_each_claim_has_its_own_unit(claim: str, unit: str, units: int, tmp_path
     rows.to_csv(tmp_path / "wards.csv", index=False)
     table = f"[{{dataset: file, path: {tmp_path / 'wards.csv'}, target: y, site: site, name: wards}}]"
     plan = planned(tmp_path, SMALL + f"claim: {claim}\n", ("[diabetes]", table))
-    play(plan)
+    run_study(plan)
     [one] = Answer.of(plan).verdicts["wards"]
     assert (one.difference.unit, one.difference.n) == (unit, units)
     rows_of = {word for job in judged(plan) for word in job.words if word.startswith("rows=")}
@@ -275,14 +275,14 @@ def test_each_claim_has_its_own_unit(claim: str, unit: str, units: int, tmp_path
 def test_what_cannot_begin_is_told_before_the_first_run(done: Plan, tmp_path: Path) -> None:
     """What is searched for needs no value in the file: a run is tried with the middle of its range."""
     with pytest.raises(FklError, match="words here are about a launcher"):
-        play(done, ["algo.eta=3"])
+        run_study(done, ["algo.eta=3"])
     plan = planned(tmp_path, SMALL, ("kernels.D=4", "partition.clients=4000"))
     with pytest.raises(FklError, match=r"OFMKL-Avg on diabetes: partition.clients=4000") as refused:
         study(plan.file)
     assert progress.HALF in refused.value.help
     assert not plan.file.with_suffix("").exists()
     noise = "{algo: ofmkl_avg, privacy: central, privacy.noise: 0.5}"
-    check(planned(tmp_path, SMALL, ("ofmkl_avg", noise), ("2}", "2, space: {privacy.clip: log 0.1..10}}")))
+    check_study(planned(tmp_path, SMALL, ("ofmkl_avg", noise), ("2}", "2, space: {privacy.clip: log 0.1..10}}")))
 
 
 def test_portions_count_the_samples_of_a_batch_and_simulated_data_are_not_dealt(tmp_path: Path) -> None:
@@ -311,7 +311,7 @@ def test_seeds_read_the_whole_source_where_a_partition_takes_its_first_rows(tmp_
 
     def rows(job: Job) -> NDArray[np.int64]:
         run = plan.run((*job.words, *plan.middles(dataset, method)))
-        problem = jobs.prepare(run).problem
+        problem = jobs.prepare_run(run).problem
         assert problem.rounds * problem.clients == 200
         there = np.flatnonzero(in_part(run.settings.rows, np.arange(9000) // 4500))
         assert len(there) < 320
@@ -331,7 +331,7 @@ def test_a_data_set_ends_at_the_first_look_that_decides_all_its_pairs(
     both = f"[{{algo: ofmkl_avg, eta: 0.1, name: A}}, {{algo: ofmkl_avg, eta: {eta}, name: B}}]"
     text = re.sub("methods: .*", f"methods: {both}", SMALL)
     plan = planned(tmp_path, text, ("seeds: 3", "seeds: 10, looks: [5, 10]"))
-    play(plan)
+    run_study(plan)
     answer = Answer.of(plan)
     [verdict] = answer.verdicts["diabetes"]
     assert answer.finished and sum(job.note is not None for job in judged(plan)) == 2 * ended
@@ -389,7 +389,7 @@ def test_a_value_at_the_end_of_a_linear_range_is_widened_and_said(tmp_path: Path
     plan = planned(tmp_path, SMALL, ("{algo: pooled_raker, name: Raker_p}", "rf_gp"))
     dataset, method = plan.datasets[0], plan.methods[1]
     found(lambda space: space.low if not space.log else space.middle)
-    play(plan)
+    run_study(plan)
     assert str(jobs.searched_space(plan, dataset, method)["algo.forget"]) == "0.8..1"
     answer = Answer.of(plan)
     said = " ".join(answer.sentences)
@@ -398,7 +398,9 @@ def test_a_value_at_the_end_of_a_linear_range_is_widened_and_said(tmp_path: Path
     assert "it was widened and searched again: algo.forget of RF-GP." in paragraph
     assert "algo.eta (OFMKL-Avg); algo.forget (RF-GP)" in paragraph
     [verdict] = answer.verdicts["diabetes"]
-    assert verdict.at_end == {"RF-GP": "algo.forget"} and "3 of 3 at the low end" in str(searched(plan, answer.judged))
+    assert verdict.at_end == {"RF-GP": "algo.forget"} and "3 of 3 at the low end" in str(
+        searched_frame(plan, answer.judged)
+    )
     # The highest value is the key's own limit
     plan = planned(tmp_path / "high", SMALL, ("{algo: pooled_raker, name: Raker_p}", "rf_gp"))
     found(lambda space: space.high if not space.log else space.middle)
@@ -415,11 +417,11 @@ def test_a_method_without_ranges_is_called_not_tuned(tmp_path: Path, found: Call
         SMALL,
         ("{algo: pooled_raker, name: Raker_p}", "{algo: vm_kofl, eta: 1, step_factor: 0.1, name: Mine}"),
     )
-    play(plan)
+    run_study(plan)
     answer = Answer.of(plan)
     assert "Not tuned: Mine." in answer.sentences
-    assert [row[0].text for row in results(errors(answer.judged)).rows] == ["OFMKL-Avg", "Mine, not tuned"]
-    assert [*setup(plan, answer.judged)["trials"]] == ["2", "not tuned"]
+    assert [row[0].text for row in results_sheet(errors_frame(answer.judged)).rows] == ["OFMKL-Avg", "Mine, not tuned"]
+    assert [*setup_frame(plan, answer.judged)["trials"]] == ["2", "not tuned"]
     said = methods_paragraph(answer)
     assert "Every method except Mine had" in said and "algo.eta (OFMKL-Avg)" in said and "Mine: not tuned." in said
     assert "widened" not in said and "near a limit" not in said and "failed run" not in said
@@ -439,11 +441,11 @@ def test_headline_bold_row_and_differences_use_one_mean(copied: Plan) -> None:
     plan = planned(copied.file.parent, SMALL + "claim: seeds\n")
     noted(plan, {"OFMKL-Avg": [0.1, 0.1, 1.0], "Raker_p": [0.25, 0.25, 0.27]}, mse_running_mean=0.3)
     answer = Answer.of(plan)
-    frame = errors(answer.judged).set_index("method")
+    frame = errors_frame(answer.judged).set_index("method")
     [verdict] = answer.verdicts["diabetes"]
     assert np.log(frame["error"]["OFMKL-Avg"] / frame["error"]["Raker_p"]) == pytest.approx(verdict.difference.m)
-    bold = [row[0].text for row in results(errors(answer.judged)).rows if row[1].weight]
-    assert bold == ["OFMKL-Avg"] and "geometric mean" in results(errors(answer.judged)).caption
+    bold = [row[0].text for row in results_sheet(errors_frame(answer.judged)).rows if row[1].weight]
+    assert bold == ["OFMKL-Avg"] and "geometric mean" in results_sheet(errors_frame(answer.judged)).caption
     assert re.match(r"On diabetes \(\d+ of 442 rows judged in a seed\), OFMKL-Avg leads", answer.sentences[0])
     assert "not learned yet, with errors above that of the mean target: OFMKL-Avg" in answer.sentences[0]
     assert "Raker_p" not in answer.sentences[0].partition("not learned yet")[2]
@@ -455,7 +457,7 @@ def test_the_answer_counts_data_sets_and_compares_at_equal_bytes(tmp_path: Path,
         "Which one?", "Which needs fewer bytes?"
     )
     plan = planned(tmp_path, text, SHORT, ("[diabetes]", "[diabetes, synthetic]"))
-    play(plan)
+    run_study(plan)
     answer = Answer.of(plan)
     said = answer.sentences
     assert said[0].startswith("Over 2 data sets, smallest errors of the methods: ") and said[0].endswith(
@@ -464,14 +466,14 @@ def test_the_answer_counts_data_sets_and_compares_at_equal_bytes(tmp_path: Path,
     assert [words.split(", ")[0] for words in said if "bytes" in words] == [
         "At equal bytes on diabetes", "At equal bytes on synthetic",
     ]  # fmt: skip
-    least = min(errors(answer.judged)["uplink_bytes"])
+    least = min(errors_frame(answer.judged)["uplink_bytes"])
     assert f"{least / 1e3:.3g}" in said[2]
     # A question about errors has no such sentence, and five values of a key are one data set
     data = ", ".join(f"{{dataset: diabetes, partition.clients: {clients}}}" for clients in (4, 5))
     plan = planned(
         tmp_path, SMALL, ("set: [", "set: [partition=iid, partition.rounds=20, "), ("[diabetes]", f"[{data}]")
     )
-    play(plan)
+    run_study(plan)
     assert not any("equal bytes" in words or words.startswith("Over") for words in Answer.of(plan).sentences)
 
 
@@ -497,7 +499,7 @@ def test_keys_that_count_for_each_client_and_variants_left_out_are_named(tmp_pat
     text = re.sub("methods: .*", "methods: [falkon, one_shot_ridge]", SMALL) + "beside: [alone, pooled]\n"
     text = re.sub("set: .*", "set: [kernels=rbf_single, kernels.D=4]", text)
     plan = planned(tmp_path, text)
-    play(plan)
+    run_study(plan)
     answer = Answer.of(plan)
     [said] = answer.unlike
     assert said.startswith("FALKON (pooled) is one client, and algo.centres counts for each client")
@@ -520,7 +522,7 @@ def test_each_sentence_on_methods_is_of_what_was_done(
     """A sentence that is true of one study is not in the paragraph of another."""
     found(lambda space: space.middle)
     plan = planned(tmp_path, SMALL, (old, new))
-    play(plan)
+    run_study(plan)
     paragraph, other = methods_paragraph(Answer.of(plan)), methods_paragraph(Answer.of(done))
     assert said in paragraph and said not in other
     assert instead in other and (not instead or instead not in paragraph)

@@ -7,10 +7,10 @@ from click.testing import CliRunner
 
 from fkl.basics.errors import BadValue, FklError
 from fkl.cli.commands import commands
-from fkl.config.choices import files, tuned_keys
-from fkl.config.compose import compose
+from fkl.config.choices import choice_files, tuned_keys
+from fkl.config.compose import compose_config
 from fkl.study.plan import Plan, has_key
-from fkl.study.progress import check
+from fkl.study.progress import check_study
 from fkl.study.search import best_of
 from fkl.study.space import Range
 
@@ -72,10 +72,10 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, said: str) -> None:
         read(tmp_path, text)
 
 
-@pytest.mark.parametrize("name", files("algo"))
+@pytest.mark.parametrize("name", choice_files("algo"))
 def test_every_method_says_what_is_searched_over_and_has_these_keys(name: str) -> None:
     spaces = tuned_keys(name)
-    config = compose(f"algo={name}")
+    config = compose_config(f"algo={name}")
     assert spaces
     for key, text in spaces.items():
         Range.read(key, text)
@@ -132,7 +132,7 @@ def test_a_range_grows_as_far_as_its_key_allows() -> None:
     assert Range.read("loss", ["a", "b", "c"]).end_of("a") == Range.read("flag", [True, False]).end_of(True) == ""
 
 
-@pytest.mark.parametrize("name", files("algo"))
+@pytest.mark.parametrize("name", choice_files("algo"))
 def test_ranges_that_ship_know_the_limits_of_their_keys(tmp_path: Path, name: str) -> None:
     """A wider range, where there is one, has an end that a run accepts."""
     plan = read(tmp_path, f"methods: [{name}, {{algo: {name}, name: other}}]\ndatasets: [diabetes]\n")
@@ -190,8 +190,8 @@ def test_methods_are_judged_by_one_error(tmp_path: Path, other: str) -> None:
     words = "set: [partition=iid, partition.clients=5, partition.rounds=20, kernels.D=4]\n"
     plan = read(tmp_path, f"methods: {methods}\ndatasets: [diabetes]\n" + words)
     with pytest.raises(FklError, match=r"pinball of level 0.5.*errors of one kind"):
-        check(plan)
-    check(
+        check_study(plan)
+    check_study(
         read(
             tmp_path,
             f"methods: {methods}\ndatasets: [diabetes]\n{words}".replace(

@@ -20,7 +20,7 @@ from scipy.stats import nct, t
 from fkl.statistics.verdicts import BETTER, BEYOND, Verdict
 from fkl.study.answer import Answer
 from fkl.study.plan import Plan
-from fkl.study.results import stages
+from fkl.study.results import study_stages
 
 STUDIES = 40
 HERE = Path(__file__).parent
@@ -45,7 +45,7 @@ def verdict_of(number: int, kind: str, a: str, b: str, folder: Path) -> Verdict:
     file = mine / "study.yaml"
     file.write_text(FILE.format(methods=METHODS.format(method=method, a=a, b=b), number=number, space=space))
     plan = Plan.read(file)
-    for _, jobs in stages(plan, plan.datasets[0]):
+    for _, jobs in study_stages(plan, plan.datasets[0]):
         for job in jobs:
             job.do()
     [one] = Answer.of(plan).verdicts[plan.datasets[0].name]

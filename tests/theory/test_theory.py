@@ -17,12 +17,12 @@ from fkl.algorithms.federated.fomd_oms import FomdOms
 from fkl.algorithms.federated.pof_mkl import PofMkl, choose_bin
 from fkl.algorithms.federated.rf_gp import RfGp
 from fkl.algorithms.online.learners import Raker
-from fkl.conformance.identities import identities
+from fkl.conformance.identities import evaluate_identities
 from fkl.engines.base import Experiment
 from fkl.network import Network
 from fkl.theory import pof_mkl
 from fkl.theory.answer import Answer, _first_line, by_theory
-from fkl.theory.base import Theorem, Verdict, derived, judged
+from fkl.theory.base import Theorem, Verdict, derived_form, judge_forms
 
 
 def opposed_to(kind, theta_of):
@@ -46,7 +46,7 @@ def of_one_x(size):
 def answer(method, problem, dictionary, replicates=1) -> Answer:
     """Verdicts and identities, as `fkl bound` has them."""
     experiment = Experiment(problem, dictionary, Network(), method, 0, replicates, "float64")
-    return Answer(by_theory(experiment).verdicts, tuple(identities(experiment, (0,))))
+    return Answer(by_theory(experiment).verdicts, tuple(evaluate_identities(experiment, (0,))))
 
 
 def found(told: Answer, name: str, form: str):
@@ -91,7 +91,7 @@ def test_probabilities_of_kernels_are_those_of_the_drawn_bins() -> None:
     """Each kernel's probability is how often it is drawn."""
     method, log_w = PofMkl(M=2, xi=0.4), np.log([[[0.5, 0.1, 0.2, 0.15, 0.05]]])
     often = np.mean([choose_bin(log_w, 2, 0.4, np.array([[u]]))[0] for u in np.linspace(0, 1, 4000, False)], axis=0)
-    np.testing.assert_allclose(pof_mkl.odds(method, log_w), often[0], atol=1e-3)
+    np.testing.assert_allclose(pof_mkl.sending_odds(method, log_w), often[0], atol=1e-3)
 
 
 def test_a_finished_run_is_answered(fkl) -> None:
@@ -180,10 +180,10 @@ def test_a_bound_that_says_nothing_is_no_tick(bounds: list[tuple[float, float | 
     verdicts = [
         verdict
         for right, trivial in bounds
-        for verdict in judged(
+        for verdict in judge_forms(
             [
                 Theorem(
-                    "", "T", "all", np.ones((1, 1)), derived("", np.full((1, 1), float(right))),
+                    "", "T", "all", np.ones((1, 1)), derived_form("", np.full((1, 1), float(right))),
                     None if trivial is None else np.array([trivial]),
                 )
             ]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from theory.test_theory import found, held
 
-from fkl.algorithms.parsimonious.dual import Dual, solve
+from fkl.algorithms.parsimonious.dual import Dual, maximise_dual
 from fkl.algorithms.parsimonious.parsimonious import Centralized, Federated
 from fkl.algorithms.parsimonious.solver import Quadrature
 from fkl.data.ellipses import Ellipses
@@ -47,8 +47,8 @@ def two_agents(gamma: float, apart: float, eps: float = 0.0) -> parsimonious.Rec
     """With one sample each, of class 1."""
     quadrature = Quadrature.over_box(np.array([[-5.0], [apart + 5]]), 20001, [1.0])
     x, y = np.array([[0.0], [apart]]), np.ones(2)
-    whole = solve(Dual.single(quadrature, x, y, gamma, eps), 1000, 1e-12)
-    own = solve(Dual.of_agents(quadrature, x, y, np.arange(2), gamma, eps), 1000, 1e-12)
+    whole = maximise_dual(Dual.single(quadrature, x, y, gamma, eps), 1000, 1e-12)
+    own = maximise_dual(Dual.of_agents(quadrature, x, y, np.arange(2), gamma, eps), 1000, 1e-12)
     sums = [
         (parsimonious.DualSum.of(own.problem, mu, whole.problem),) for mu in (own.mu, whole.mu.reshape(own.mu.shape))
     ]

@@ -27,9 +27,9 @@ from fkl.algorithms.gaussian_processes import (
     LEAST_NOISE,
     GaussianProcesses,
     Prediction,
+    kernel_posterior,
     lower_triangle,
     most_evident,
-    posterior,
     symmetric_matrix,
     weights_of_active,
 )
@@ -119,7 +119,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         L = P * (P + 1) // 2 + P
         moments, totals = xp.zeros((R, agents, N, L)), xp.zeros((R, agents, 2))
         noise = xp.full((R, agents, N), FIRST_LEVEL if self.noise is None else self.noise)
-        known = posterior(common, *_matrices(moments, P), totals, noise)
+        known = kernel_posterior(common, *_unpack_moments(moments, P), totals, noise)
         fresh = moments.copy(), totals.copy()
         state = State(moments, totals, *fresh, noise, *known, xp.zeros((R, agents, N)), xp.full((R, agents), -1))
         return state, Message(SameForAll(xp.zeros((R, N, L))), SameForAll(xp.zeros((R, 2))))
@@ -162,14 +162,14 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         decided, noise = own.decided, own.noise
         own, moments, totals = self.agreed(own, inbox, self.sends_in_round(t))
         # A share is 1/K of all sums; the agent's newest samples are not yet in it
-        gram, pull = _matrices(K * moments + own.own_moments, P)
+        gram, pull = _unpack_moments(K * moments + own.own_moments, P)
         totals = K * totals + own.own_totals
         decides = self.decides_in_round(t, decided) & self.sends_in_round(t)
         if decides.any():
             decided = xp.where(decides, t, decided)
             if self.noise is None:
                 noise = xp.where(decides[..., None], most_evident(gram, pull, totals), noise)
-        root, theta, evidence = posterior(common, gram, pull, totals, noise)
+        root, theta, evidence = kernel_posterior(common, gram, pull, totals, noise)
         return replace(own, noise=noise, root=root, theta=theta, evidence=evidence, decided=decided)
 
     def agreed(self, own: State, inbox: Inbox, told: bool) -> tuple[State, Array, Array]:
@@ -185,7 +185,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         return OnFeatures.of_replicates(world.bank, own.theta, w)
 
 
-def _matrices(moments: Array, P: int) -> tuple[Array, Array]:
+def _unpack_moments(moments: Array, P: int) -> tuple[Array, Array]:
     """The matrices S (R, K, N, P, P) and vectors b (R, K, N, P) of packed moments."""
     return symmetric_matrix(moments[..., :-P]), moments[..., -P:]
 
@@ -231,14 +231,18 @@ class DRfGp(ConsensusRfGp):
 
     def hear(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> State:
         """Learn from the agent's and its neighbours' sums, and weight kernels by log densities."""
-        log_w = common.clients * _average("log_w", own.log_w, inbox)
+        log_w = common.clients * _average_with_neighbours("log_w", own.log_w, inbox)
         return replace(super().hear(common, own, inbox, samples, turn), evidence=log_w)
 
     def agreed(self, own: State, inbox: Inbox, told: bool) -> tuple[State, Array, Array]:
         """The averages of the agent's and its neighbours' moments and totals; the state keeps the agent's own sums."""
-        return own, _average("moments", own.moments, inbox), _average("totals", own.totals, inbox)
+        return (
+            own,
+            _average_with_neighbours("moments", own.moments, inbox),
+            _average_with_neighbours("totals", own.totals, inbox),
+        )
 
 
-def _average(kind: str, own: Array, inbox: Inbox) -> Array:
+def _average_with_neighbours(kind: str, own: Array, inbox: Inbox) -> Array:
     """The average of an agent's own values and its neighbours', (R, K, ...)."""
     return (own + inbox.sum(kind)) / (1 + inbox.degree).reshape(-1, *[1] * (own.ndim - 2))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.base import WithLoss, squared_norms
 from fkl.algorithms.federated.descent import LossesAndGradients
-from fkl.basics.arrays import Array, namespace, traced, until
+from fkl.basics.arrays import Array, array_namespace, is_traced, repeat_until
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
@@ -110,7 +110,7 @@ class ModelSelection(WithLoss, Federated):
             return np.full(N, self.step_size)
         U, a = self.bounds(N), self.spread(N)
         G = self.pointwise.largest(U, self.Y)[1]  # largest possible gradient if |theta_i| <= U_i, |z| = 1, |y| <= Y
-        xp = namespace(t) if traced(t) else np
+        xp = array_namespace(t) if is_traced(t) else np
         return U / (2 * G * np.sqrt(1 + a / clients)) / xp.sqrt(xp.maximum(a**2, t + 1))
 
     def first(self, common: Common) -> Array:
@@ -124,7 +124,7 @@ class ModelSelection(WithLoss, Federated):
 
     def chances(self, log_p: Array) -> Array:
         """P_i = P[i in {A_1, ..., A_J}] = (N - J) / (N - 1) p_i + (J - 1) / (N - 1)."""
-        xp, N = namespace(log_p), log_p.shape[-1]
+        xp, N = array_namespace(log_p), log_p.shape[-1]
         if self.J == N:
             return xp.ones_like(log_p)
         return (N - self.J) / (N - 1) * xp.exp(log_p) + (self.J - 1) / (N - 1)
@@ -138,7 +138,7 @@ class ModelSelection(WithLoss, Federated):
         uniform : (R, K, 1 + N)
             The first number draws A_1 by inverting the distribution p. The J - 1 smallest others draw A_2 to A_J.
         """
-        xp, N = namespace(log_p), log_p.shape[-1]
+        xp, N = array_namespace(log_p), log_p.shape[-1]
         drawn = (uniform[..., :1] >= xp.cumsum(xp.exp(log_p), axis=-1)).sum(axis=-1)
         index = xp.minimum(drawn, N - 1)
         keys = xp.where(xp.arange(N) == index[..., None], -1.0, uniform[..., 1:])
@@ -147,7 +147,7 @@ class ModelSelection(WithLoss, Federated):
 
 def project_into_balls(theta: Array, U: Array) -> Array:
     """The theta_i (..., N, P), each scaled to norm U_i if it is longer."""
-    xp = namespace(theta)
+    xp = array_namespace(theta)
     norm = xp.sqrt((theta**2).sum(axis=-1))
     factor = xp.where(norm > U, U / xp.where(norm > 0, norm, 1.0), 1.0)
     return theta * factor[..., None].astype(theta.dtype)
@@ -159,7 +159,7 @@ def mirror_step(log_p: Array, c: Array, eta: float, C: Array) -> Array:
     It is p_i <- p_i exp(-eta (c_i + mu) / C_i), with the mu in [-max c, 0] for which they sum to 1. The logarithm of
     the sum is convex and decreasing in mu. At -max c it is >= 0, so Newton steps from there increase to its zero.
     """
-    xp = namespace(log_p)
+    xp = array_namespace(log_p)
     rate, mu = eta / C, -c.max(axis=-1, keepdims=True)
     start = log_p - rate * c
 
@@ -174,7 +174,7 @@ def mirror_step(log_p: Array, c: Array, eta: float, C: Array) -> Array:
         mu, _, weights, excess = known
         return at(mu + excess * weights.sum(axis=-1, keepdims=True) / (rate * weights).sum(axis=-1, keepdims=True))
 
-    _, exponents, _, excess = until(lambda known: (known[3] <= ROUNDING).all(), newton, at(mu), MOST_STEPS)
+    _, exponents, _, excess = repeat_until(lambda known: (known[3] <= ROUNDING).all(), newton, at(mu), MOST_STEPS)
     return exponents - excess  # corrects rounding errors
 
 
@@ -329,9 +329,9 @@ class NcoOms(ModelSelection):
 
 def projected_where(chosen: NDArray[np.bool_], theta: Array, U: Array) -> Array:
     """Project the chosen kernels (R, K, N) of theta (R, N, K, P), which is overwritten, on balls of radius U (N,)."""
-    if traced(theta):  # their number is then unknown
+    if is_traced(theta):  # their number is then unknown
         every = project_into_balls(theta, U[:, None])
-        return namespace(theta).where(chosen.swapaxes(1, 2)[..., None], every, theta)
+        return array_namespace(theta).where(chosen.swapaxes(1, 2)[..., None], every, theta)
     r, k, i = chosen.nonzero()
     theta[r, i, k] = project_into_balls(theta[r, i, k], U[i])
     return theta

@@ -203,14 +203,14 @@ class DkrrNyCm(Nystroem):
         if isinstance(down, Centres):
             client = self.told_centres(down, K)
             rows = self.rows(common, client, samples)
-            return client, Vector(PerClient(_ridge(samples, rows, lam).solve(target_product(rows)))), None
+            return client, Vector(PerClient(_factor_ridge(samples, rows, lam).solve(target_product(rows)))), None
         rows = self.rows(common, client, samples)
         if down is None:
             return client, Vector(PerClient(gram_product(rows, client.theta) - target_product(rows))), None
         told = np.repeat(down.vector.dense().values[:, None], K, axis=1)
         if turn.exchange == 2:
             return Client(client.centres, told, client.direction), None, told
-        return client, Vector(PerClient(_ridge(samples, rows, lam).solve(told))), None
+        return client, Vector(PerClient(_factor_ridge(samples, rows, lam).solve(told))), None
 
     def server(
         self, common: Common, server: DkrrServer, up: Centres | Vector | None, share: Array, turn: Turn
@@ -231,7 +231,7 @@ class DkrrNyCm(Nystroem):
         return DkrrServer(server.centres, theta, server.gradient)
 
 
-def _ridge(samples: Held, rows: Rows, lam: float) -> Ridge:
+def _factor_ridge(samples: Held, rows: Rows, lam: float) -> Ridge:
     """(Phi_k'Phi_k / n_k + lam I)^-1 for each client, factored once."""
     made = samples.made.named
     if "ridge" not in made:

@@ -11,14 +11,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from fkl.algorithms.base import WithLoss, namespace
-from fkl.basics.arrays import Array, traced
+from fkl.algorithms.base import WithLoss, array_namespace
+from fkl.basics.arrays import Array, is_traced
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
 from fkl.contract.star import Federated, Samples, Star, Turn
 from fkl.contract.world import FEATURE_KEYS, Common, Outcome, World
-from fkl.kernels.client_tiles import tiles
+from fkl.kernels.client_tiles import client_tiles
 from fkl.kernels.functions import Network
 from fkl.wire.payloads import PerClient, RankOne, SameForAll
 
@@ -182,7 +182,7 @@ to a vector without forming the matrix, and K personal networks need no memory.
 
 def forward_pass(layers: list[Array], x: Array, shift: Shift | None = None) -> tuple[list[Array], Array]:
     """Inputs of every layer (R, K, inputs + 1), with a 1 appended for the bias, and the output (R, K)."""
-    xp, inputs = namespace(x), []
+    xp, inputs = array_namespace(x), []
     for number, layer in enumerate(layers):
         inputs.append(xp.concatenate([x, xp.ones_like(x[..., :1])], axis=-1))
         x = product_by_tiles(inputs[-1], layer.swapaxes(1, 2))
@@ -213,10 +213,10 @@ def product_by_tiles(rows: Array, matrix: Array) -> Array:
 
     A client's numbers therefore do not depend on how tiles are distributed over ranks.
     """
-    xp = namespace(rows)
-    if traced(rows):  # a single process uses a single compiled program
+    xp = array_namespace(rows)
+    if is_traced(rows):  # a single process uses a single compiled program
         return xp.matmul(rows, matrix)
-    return xp.concatenate([xp.matmul(rows[:, tile], matrix) for tile in tiles(rows.shape[1])], axis=1)
+    return xp.concatenate([xp.matmul(rows[:, tile], matrix) for tile in client_tiles(rows.shape[1])], axis=1)
 
 
 def _count_parameters(widths: list[int]) -> int:

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import mixture_norm, namespace, softmax, squared_norms
+from fkl.algorithms.base import array_namespace, mixture_norm, softmax, squared_norms
 from fkl.algorithms.federated.descent import Descent, Gradients, Parameters, Server
 from fkl.basics.arrays import Array
 from fkl.basics.errors import require
@@ -116,19 +116,19 @@ def choose_bin(log_w: Array, M: int, xi: float, uniform: Array) -> tuple[NDArray
 
     Returns whether kernel i is in the drawn bin, (R, K, N), and the bin's probability, (R, K, 1).
     """
-    xp, N = namespace(log_w), log_w.shape[-1]
+    xp, N = array_namespace(log_w), log_w.shape[-1]
     m = -(-N // M)
     if xi == 1:  # bins are drawn uniformly, so the paper does not sort them
         drawn = xp.minimum((uniform * m).astype(xp.int64), m - 1)
         return xp.arange(N) // M == drawn[..., None], xp.full((*drawn.shape, 1), 1 / m)
-    bin_of, q = bins(log_w, M, xi)
+    bin_of, q = bins_of_kernels(log_w, M, xi)
     drawn = xp.minimum((uniform[..., None] >= xp.cumsum(q, axis=-1)).sum(axis=-1), m - 1)
     return bin_of == drawn[..., None], xp.take_along_axis(q, drawn[..., None], axis=-1)
 
 
-def bins(log_w: Array, M: int, xi: float) -> tuple[NDArray[np.int64], Array]:
+def bins_of_kernels(log_w: Array, M: int, xi: float) -> tuple[NDArray[np.int64], Array]:
     """The bin of each kernel, (R, K, N), and the probability of each of the m bins, (R, K, m), for sorted bins."""
-    xp, N = namespace(log_w), log_w.shape[-1]
+    xp, N = array_namespace(log_w), log_w.shape[-1]
     m = -(-N // M)
     order = xp.argsort(-log_w, axis=-1, stable=True)
     w = xp.pad(xp.take_along_axis(softmax(log_w), order, axis=-1), ((0, 0), (0, 0), (0, m * M - N)))

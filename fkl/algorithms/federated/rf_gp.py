@@ -19,15 +19,15 @@ from fkl.algorithms.gaussian_processes import (
     Moments,
     Prediction,
     from_lower_triangle,
+    kernel_posterior,
     lower_triangle,
     most_evident,
     most_evident_kernels,
-    posterior,
     sum_of_outer_products,
     symmetric_matrix,
     weights_of_active,
 )
-from fkl.basics.arrays import Array, cond
+from fkl.basics.arrays import Array, choose_branch
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.contract.star import Federated, Samples, Star, Turn
@@ -198,7 +198,7 @@ class RfGp(GaussianProcesses, Federated):
         self.require_fits(common.dictionary)
         none, gram, pull, totals = xp.full(R, -1), xp.zeros((R, N, P, P)), xp.zeros((R, N, P)), xp.zeros((R, 2))
         noise = xp.full((R, N), FIRST_LEVEL if self.noise is None else self.noise)
-        known = posterior(common, gram, pull, totals, noise)
+        known = kernel_posterior(common, gram, pull, totals, noise)
         server = Server(gram, pull, totals, noise, *known, xp.ones((R, N), bool), none, none, clients)
         B = 0 if self.flush == 1 else common.rounds
         x = xp.zeros((R, clients, B, common.dimension), bank.precision)
@@ -284,8 +284,10 @@ class RfGp(GaussianProcesses, Federated):
         decides = self.decides_in_round(t, decided)[0]  # all replicates have had the same number of rounds
         if self.noise is None:
             kept = noise
-            noise = cond(decides, lambda: common.xp.where(active, most_evident(gram, pull, totals), kept), lambda: kept)
-        known = posterior(common, gram, pull, totals, noise)
+            noise = choose_branch(
+                decides, lambda: common.xp.where(active, most_evident(gram, pull, totals), kept), lambda: kept
+            )
+        known = kernel_posterior(common, gram, pull, totals, noise)
         decided = common.xp.where(decides, t, decided)
         if self.M is not None and decides:
             half = -(-int(active[0].sum()) // 2)

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Outcome, WithLoss, World, softmax
-from fkl.basics.arrays import Array, namespace, traced
+from fkl.basics.arrays import Array, array_namespace, is_traced
 from fkl.basics.errors import FklError, require
 from fkl.basics.keys import Keys, key
 from fkl.contract.world import FEATURE_KEYS
@@ -69,7 +69,7 @@ class Learner(Keys):
 
     def step(self, world: World, state: Any, t: int) -> tuple[Any, Outcome]:
         """The state and the outcome of round t; the first round of a block runs the whole block."""
-        if traced(t):  # the block is then unknown, and does not matter
+        if is_traced(t):  # the block is then unknown, and does not matter
             after = self.play(world, state, slice(t, t + 1))
             return replace(after, played=None), after.played.outcome(0)
         b = t % self.block
@@ -94,8 +94,8 @@ class Learner(Keys):
     def rates(self, rounds: slice) -> NDArray[np.float64]:
         """eta_t of a block of rounds, (B,)."""
         first = rounds.start + 1
-        if traced(first):  # rate of the only round
-            return self.eta / namespace(first).sqrt(first[None])
+        if is_traced(first):  # rate of the only round
+            return self.eta / array_namespace(first).sqrt(first[None])
         return self.eta / np.sqrt(np.arange(first, rounds.stop + 1))
 
     def require_one(self, world: World) -> None:
@@ -107,7 +107,7 @@ class Learner(Keys):
             )
 
 
-def samples(world: World, rounds: slice) -> tuple[Array, NDArray[np.float64]]:
+def stream_samples(world: World, rounds: slice) -> tuple[Array, NDArray[np.float64]]:
     """The stream's x (B, d) and y (B,) in a block of rounds."""
     return world.problem.block(rounds)
 
@@ -129,7 +129,7 @@ def falling_weights(log_w: Array, losses: Array) -> tuple[Array, Array]:
     after : (R, N)
         After the block.
     """
-    xp = namespace(losses)
+    xp = array_namespace(losses)
     fallen = log_w[:, None] - xp.cumsum(losses, axis=1)
     return xp.concatenate([log_w[:, None], fallen[:, :-1]], axis=1), fallen[:, -1]
 
@@ -188,9 +188,9 @@ class Omkr(WithLoss, Learner):
 
     def play(self, world: World, state: OmkrState, rounds: slice) -> OmkrState:
         """Solve a block of the triangular system by forward substitution, then mix the kernels."""
-        x, _ = samples(world, slice(0, rounds.stop))
-        _, y = samples(world, rounds)
-        f = exact.substitute(world.dictionary, x, y, self.rates(rounds), state.a, self.pointwise)[None]
+        x, _ = stream_samples(world, slice(0, rounds.stop))
+        _, y = stream_samples(world, rounds)
+        f = exact.substitute_block(world.dictionary, x, y, self.rates(rounds), state.a, self.pointwise)[None]
         loss = self.pointwise.value(f, y[:, None])
         log_w, after = falling_weights(state.log_w, np.log(2) * loss)  # w_i 0.5^loss, in logarithms
         replicates = (len(world.streams.replicates), len(y))
@@ -209,7 +209,7 @@ class Omkr(WithLoss, Learner):
 
     def functions(self, world: World, state: OmkrState, t: int) -> tuple[OnPoints, ...]:
         """The mixture of all kernels over the t samples seen; replicates are copies."""
-        points = np.asarray(samples(world, slice(0, t))[0], np.float64)
+        points = np.asarray(stream_samples(world, slice(0, t))[0], np.float64)
         families, scales = np.array(world.dictionary.families), np.asarray(world.dictionary.scales, np.float64)
         mixture = softmax(state.log_w).T * state.a[:, :t]
         learned = OnPoints(points, families, scales, mixture[None], np.zeros(1))
@@ -260,7 +260,7 @@ class Raker(WithLoss, Learner):
 
     def play(self, world: World, state: State, rounds: slice) -> State:
         """Let each kernel learn the block alone, since kernels are independent; then mix them by their losses."""
-        x, y = samples(world, rounds)
+        x, y = stream_samples(world, rounds)
         eta = self.rates(rounds)
         f, squared_norm, theta = world.bank.follow(x, y, eta, self.lam, state.theta, self.pointwise)
         loss = self.pointwise.value(f, y[:, None]) + self.lam * squared_norm
@@ -320,7 +320,7 @@ class Rfomkr(WithLoss, Learner):
 
     def play(self, world: World, state: State, rounds: slice) -> State:
         """Let each kernel learn the block alone; then mix them by their losses."""
-        x, y = samples(world, rounds)
+        x, y = stream_samples(world, rounds)
         f, squared_norm, theta = world.bank.follow(x, y, self.rates(rounds), 0.0, state.theta, self.pointwise)
         loss = self.pointwise.value(f, y[:, None])
         log_w, after = falling_weights(state.log_w, np.log(2) * loss)  # w_i 0.5^loss, in logarithms
@@ -341,7 +341,7 @@ class Rfomkr(WithLoss, Learner):
         return OnFeatures.of_replicates(world.bank, state.theta[:, None], self._weights(state.log_w)[:, None])
 
     def _weights(self, log_w: Array) -> Array:
-        return softmax(log_w) if self.normalised else namespace(log_w).exp(log_w)
+        return softmax(log_w) if self.normalised else array_namespace(log_w).exp(log_w)
 
 
 @dataclass
@@ -403,7 +403,7 @@ class AdaRaker(WithLoss, Learner):
 
     def play(self, world: World, state: AdaRakerState, rounds: slice) -> AdaRakerState:
         """Let each instance learn the block alone, since instances are independent; then combine them."""
-        x, y = samples(world, rounds)
+        x, y = stream_samples(world, rounds)
         theta, log_w, log_h = state.theta.copy(), state.log_w.copy(), state.log_h.copy()
         R, J = log_h.shape
         f, squared_norm = np.zeros((R, len(y), J)), np.zeros((R, len(y), J))

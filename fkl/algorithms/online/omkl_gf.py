@@ -23,7 +23,7 @@ from fkl.basics.keys import key
 from fkl.kernels.bank import read_only
 from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.functions import OnFeatures
-from fkl.kernels.threads import share
+from fkl.kernels.threads import share_work
 
 MOST_NODES = 10_000
 
@@ -82,7 +82,7 @@ class OmklGf(Selective):
         learned = theta, state.log_w, state.pi, state.A
         how = self.q_floor, self.divide_by == "observed", self.draw == "next"
         drawn = read_only(state.graph_draws), read_only(state.node_draws)
-        share(
+        share_work(
             _play_replicates, len(state.log_w), self.elements(world, rounds), block, rounds.start, *learned, *drawn,
             *how, played.y_hat, played.squared_norm,
         )  # fmt: skip
@@ -188,4 +188,4 @@ def _probability_reached(p, A, floor):
     return np.maximum(q, floor)
 
 
-# Compiled with parts of other modules: 5998adea, see tests/test_compiled.py
+# Compiled with parts of other modules: 03679b72, see tests/test_compiled.py

@@ -36,7 +36,7 @@ from fkl.kernels.cached_njit import njit_cached
 from fkl.kernels.compiled_losses import loss_of_one
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
-from fkl.kernels.threads import share
+from fkl.kernels.threads import share_work
 
 Float64s = NDArray[np.float64]
 DRAWN, BEST, FIRST = range(3)
@@ -135,7 +135,7 @@ class OmklSfg(Selective):
         block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)
         how = self.nodes_taken_by(rounds), self.draw == "next", self.divide_by == "observed", self.q_floor, self.p_floor
-        share(
+        share_work(
             _play_replicates, len(state.log_w), self.elements(world, rounds), block, rounds.start, theta, state.log_w,
             state.log_u, state.A, state.D, state.node_draws, *how, played.y_hat, played.squared_norm,
         )  # fmt: skip
@@ -249,7 +249,7 @@ class OmklSfgR(OmklSfg):
         block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)
         ways = self.rank, self.nodes_taken_by(rounds), self.draw == "next", self.divide_by == "observed"
-        share(
+        share_work(
             _play_refined, len(state.log_w), self.elements(world, rounds), block, rounds.start, theta, state.log_w,
             state.log_u, state.A, state.ranks, state.refined, state.good, state.node_draws, *ways, self.q_floor,
             self.p_floor, played.y_hat, played.squared_norm,
@@ -447,4 +447,4 @@ def farthest_first(log_inner: Float64s, log_total: Float64s, members: int) -> tu
     return sign, size
 
 
-# Compiled with parts of other modules: 5998adea, see tests/test_compiled.py
+# Compiled with parts of other modules: 03679b72, see tests/test_compiled.py

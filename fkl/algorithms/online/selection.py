@@ -12,13 +12,13 @@ from numba import njit
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import WithLoss, World, softmax
-from fkl.algorithms.online.learners import Learner, Played, samples
+from fkl.algorithms.online.learners import Learner, Played, stream_samples
 from fkl.basics.arrays import Array
 from fkl.basics.keys import key
 from fkl.basics.pointwise import PointwiseLoss
 from fkl.basics.random_streams import Role
 from fkl.kernels.bank import read_only
-from fkl.kernels.compiled import descend_by_sample, feature_map, project, sums
+from fkl.kernels.compiled import descend_by_sample, feature_map, feature_sums, project_sample
 from fkl.kernels.compiled_losses import loss_of_one, slope_of_one
 from fkl.kernels.dictionary import MOST_KERNELS
 from fkl.kernels.functions import OnFeatures
@@ -78,7 +78,7 @@ class Selective(WithLoss, Learner):
     def open_block(self, world: World, rounds: slice) -> tuple["Stream", Played]:
         """A block of rounds of the world's only client, and arrays for its results."""
         bank = world.bank
-        x, y = samples(world, rounds)
+        x, y = stream_samples(world, rounds)
         x32, x64 = np.ascontiguousarray(x, np.float32), np.ascontiguousarray(x, np.float64)
         narrow, wide, phase, x32, x64, y, eta = map(
             read_only,
@@ -190,12 +190,12 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
         if not S[i]:
             continue
         if i < n:  # the first n kernels have their angles in float32, the others in float64
-            project(stream.x32[b], stream.narrow[r, i], angle32[0])
+            project_sample(stream.x32[b], stream.narrow[r, i], angle32[0])
             feature_map(angle32, angle32.dtype.type(1), stream.phase[r, i], z)
         else:
-            project(stream.x64[b], stream.wide[r, i - n], angle64[0])
+            project_sample(stream.x64[b], stream.wide[r, i - n], angle64[0])
             feature_map(angle64, angle64.dtype.type(1), stream.phase[r, i], z)
-        along, size = sums(theta[i], z, 0)
+        along, size = feature_sums(theta[i], z, 0)
         f = stream.norm * along
         w = np.exp(log_w[i] - largest)
         y_hat += w * f
@@ -208,4 +208,4 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
     return y_hat / total, squared_norm / total
 
 
-# Compiled with parts of other modules: 2feef68e, see tests/test_compiled.py
+# Compiled with parts of other modules: ce0e85f9, see tests/test_compiled.py

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.parsimonious.solver import Quadrature, Samples, optimum
+from fkl.algorithms.parsimonious.solver import Quadrature, Samples, solve_sparse_problem
 from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError, require
 
@@ -257,15 +257,15 @@ class Solution:
         return Model(quadrature, active, alpha[active] * quadrature.weights[active])
 
 
-def solve(problem: Dual, steps: int, tolerance: float = 1e-7) -> Solution:
+def maximise_dual(problem: Dual, steps: int, tolerance: float = 1e-7) -> Solution:
     """Maximise the dual function until the duality gap is within the tolerance or the steps are used up.
 
     Parameters
     ----------
     problem : Dual
     steps : int
-        Maximum number of Newton steps for each problem, see `fkl.algorithms.parsimonious.solver.optimum`. The linear
-        systems at gamma = 0 before them count as steps, but are not limited.
+        Maximum number of Newton steps for each problem, see `fkl.algorithms.parsimonious.solver.solve_sparse_problem`.
+        The linear systems at gamma = 0 before them count as steps, but are not limited.
     tolerance : float
         A problem stops when its duality gap is not larger than this, in units of the cost.
     """
@@ -273,7 +273,7 @@ def solve(problem: Dual, steps: int, tolerance: float = 1e-7) -> Solution:
     lam, cost = np.zeros(problem.present.shape), np.zeros(len(problem.x))
     taken = np.zeros(len(problem.x), np.int64)
     for number, (samples, here) in enumerate(zip(problem.samples, problem.present, strict=True)):
-        found = optimum(samples, 1 - float(problem.eps), float(problem.gamma), tolerance, steps)
+        found = solve_sparse_problem(samples, 1 - float(problem.eps), float(problem.gamma), tolerance, steps)
         lam[number, here] = found.mu * problem.N[number, 0]
         cost[number], taken[number] = found.cost, found.steps
     return Solution(problem, lam, cost, taken, tolerance)
@@ -297,7 +297,7 @@ class Representation(NamedTuple):
     peaks: int
 
 
-def representation(quadrature: Quadrature, alpha: Array) -> Representation:
+def model_size(quadrature: Quadrature, alpha: Array) -> Representation:
     """The size of a model, as numbers of kernels.
 
     The paper counts "the number of kernels used in the resulting global model" and does not define how it follows from

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import World
-from fkl.algorithms.parsimonious.dual import Dual, Model, Solution, representation, solve
+from fkl.algorithms.parsimonious.dual import Dual, Model, Solution, maximise_dual, model_size
 from fkl.algorithms.parsimonious.solver import Quadrature, smallest_box
 from fkl.basics.arrays import Array
 from fkl.basics.errors import require
@@ -203,7 +203,7 @@ class Parsimonious(OneShot, HoldOut):
 
     def solution(self, problem: Dual) -> Solution:
         """Solve a problem with `steps` and `tolerance`."""
-        return solve(problem, self.steps, self.tolerance)
+        return maximise_dual(problem, self.steps, self.tolerance)
 
     def told(self, server: Server, client: Client) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
         """Sizes of the model, numbers of sent samples, and accuracy of the solutions."""
@@ -212,9 +212,7 @@ class Parsimonious(OneShot, HoldOut):
         def each(figure: Callable[[tuple[Solution, ...]], Any], of: Sequence[tuple[Solution, ...]]) -> Array:
             return np.array([figure(one) for one in of], np.float64)
 
-        costs = [
-            np.sum([representation(of.problem.quadrature, of.alpha[0]) for of in one], axis=0) for one in server.final
-        ]
+        costs = [np.sum([model_size(of.problem.quadrature, of.alpha[0]) for of in one], axis=0) for one in server.final]
         figures = {
             "active_nodes": np.array([cost[0] for cost in costs], np.float64),
             "regions": np.array([cost[1] for cost in costs], np.float64),

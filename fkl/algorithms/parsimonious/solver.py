@@ -14,9 +14,9 @@ quadratic in mu = lambda / N,
 with the Q of eq. (22), and few mu are above 0 at the optimum. As in Lawson and Hanson (1974) for least squares, samples
 enter one at a time, those with the most violated constraint first. Samples whose mu falls to 0 leave.
 
-**At other gamma**, an interior-point method ends at a given duality gap (`optimum`). (PC) has no duality gap (their
-Theorem 1), so its value is that of its bidual, which is the same problem with the largest convex function below alpha^2
-/ 2 + gamma 1(alpha != 0) in the integral,
+**At other gamma**, an interior-point method ends at a given duality gap (`solve_sparse_problem`). (PC) has no duality
+gap (their Theorem 1), so its value is that of its bidual, which is the same problem with the largest convex function
+below alpha^2 / 2 + gamma 1(alpha != 0) in the integral,
 
     B(alpha) = sqrt(2 gamma) |alpha| where |alpha| <= sqrt(2 gamma),  alpha^2 / 2 + gamma elsewhere.
 
@@ -419,13 +419,13 @@ class Optimum(NamedTuple):
     steps: int
 
 
-def bidual(alpha: Array, gamma: float) -> Array:
+def convex_minorant(alpha: Array, gamma: float) -> Array:
     """The largest convex function below alpha^2 / 2 + gamma 1(alpha != 0)."""
     size, knee = np.abs(alpha), np.sqrt(2 * gamma)
     return np.where(size <= knee, knee * size, size * size / 2 + gamma)
 
 
-def optimum(samples: Samples, level: float, gamma: float, tolerance: float, steps: int) -> Optimum:
+def solve_sparse_problem(samples: Samples, level: float, gamma: float, tolerance: float, steps: int) -> Optimum:
     """Solve (PC).
 
     Parameters
@@ -567,7 +567,7 @@ def _bidual_cost(alpha: Array, least: float, weights: Array, level: float, gamma
 
     `least` is the smallest margin y f of all samples.
     """
-    return float(weights @ bidual(alpha * max(1.0, level / least), gamma)) if least > 0 else np.inf
+    return float(weights @ convex_minorant(alpha * max(1.0, level / least), gamma)) if least > 0 else np.inf
 
 
 def _steps_to_border(values: Array, change: Array) -> float:

@@ -174,16 +174,16 @@ class Paillier:
         FklError
             If phe is not installed.
         """
-        public, private = _phe().generate_paillier_keypair(n_length=self.key_bits)
+        public, private = _import_phe().generate_paillier_keypair(n_length=self.key_bits)
         return _PaillierKeys(self.key_bits // 4, key=public, private=private)
 
     def keys_of(self, public: bytes) -> Keys:
         """Keys that can only add; without a public key, for a party that has not received it yet."""
-        key = _phe().PaillierPublicKey(int.from_bytes(public)) if public else None
+        key = _import_phe().PaillierPublicKey(int.from_bytes(public)) if public else None
         return _PaillierKeys(self.key_bits // 4, key=key)
 
 
-def _phe() -> Any:
+def _import_phe() -> Any:
     try:
         return import_module("phe.paillier")
     except ImportError:
@@ -313,7 +313,7 @@ class _PaillierKeys(OneByOne):
         return int(ciphertext.ciphertext())  # fresh blinding: a sum reveals nothing about its terms
 
     def read(self, number: int) -> Any:
-        return _phe().EncryptedNumber(self.key, number)
+        return _import_phe().EncryptedNumber(self.key, number)
 
     def open(self, ciphertext: Any) -> int:
         return int(self.private.decrypt(ciphertext))

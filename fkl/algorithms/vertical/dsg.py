@@ -380,7 +380,7 @@ def _add_features(x: Any, f: NDArray[np.float64], shrunk: float, w: Array, b: Ar
                 its = ends[start : tile.stop + 1]
                 add_sparse_cosines(x.data, numbers, its, across, b, scaled, shrunk, f[tile])
             elif compiled:
-                add_cosines(_projections(x[tile], w), b, scaled, shrunk, f[tile])
+                add_cosines(_project_samples(x[tile], w), b, scaled, shrunk, f[tile])
             else:
                 f[tile] = shrunk * f[tile] + cosine_features(x[tile], w, b) @ alpha
 
@@ -388,14 +388,14 @@ def _add_features(x: Any, f: NDArray[np.float64], shrunk: float, w: Array, b: Ar
         in_parts(tiles, -(-len(f) // TILE), len(f) * len(b))
 
 
-def _projections(x: Any, w: Array) -> Array:
+def _project_samples(x: Any, w: Array) -> Array:
     """Products w'x of x (n, d) and w (D, d): (n, D), in the precision of w."""
     return np.asarray(x.astype(w.dtype, copy=False) @ w.T)
 
 
 def cosine_features(x: Any, w: Array, b: Array) -> Array:
     """sqrt(2) cos(w'x + b) of x (n, d), w (D, d) and b (D,): (n, D), in the precision of w (FDSKL, Theorem 1)."""
-    angle = _projections(x, w)
+    angle = _project_samples(x, w)
     angle += b
     phi = np.cos(angle, out=angle)
     phi *= np.sqrt(np.array(2, w.dtype))

@@ -215,4 +215,4 @@ def _descend_compiled(
             w[d] -= change[b] * one
 
 
-# Compiled with parts of other modules: 4d36762f, see tests/test_compiled.py
+# Compiled with parts of other modules: 3696d071, see tests/test_compiled.py

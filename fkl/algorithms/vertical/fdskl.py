@@ -342,7 +342,7 @@ class CountedLearner(Learner):
         return self.traffic.iterate(self.t, until)
 
 
-def seconds(
+def communication_seconds(
     method: Any, workers: int, begin: int, end: int, cost: CostModel, width: int = 8, angles: int | None = None
 ) -> float:
     """Simulated communication time of iterations begin to end, on their critical path.
@@ -408,7 +408,7 @@ class Fdskl(Dsg):
         if cost is not None:
             angles = state.learners[0].traffic.angles - before if self.bank else None
             world.channel.took(
-                seconds(self, world.problem.parties, done, self.iterations_after(t), cost, SCALAR, angles)
+                communication_seconds(self, world.problem.parties, done, self.iterations_after(t), cost, SCALAR, angles)
             )
         return super().step(world, state, t)
 

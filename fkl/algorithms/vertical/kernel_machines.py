@@ -24,10 +24,10 @@ from fkl.algorithms.vertical.parties import (
     Own,
     Wire,
     are_signs,
-    deviation,
     require_two_classes,
+    target_deviation,
 )
-from fkl.algorithms.vertical.ridge import kernel_ridge, ridge, squared_hinge
+from fkl.algorithms.vertical.ridge import fit_ridge, kernel_ridge, squared_hinge
 from fkl.algorithms.vertical.sums import (
     LARGEST,
     Part,
@@ -77,7 +77,7 @@ class Machine:
         values = []
         for rows in row_blocks(len(x), len(norms), PREDICTED):  # a loose tolerance may end with no support vector
             block = x[rows]
-            kernel = rbf(block @ self.support.T, np.square(block).sum(axis=1), norms, self.gamma)
+            kernel = rbf_from_products(block @ self.support.T, np.square(block).sum(axis=1), norms, self.gamma)
             values.append(kernel @ self.weight)
         return np.concatenate(values) + self.bias if values else np.zeros(0)
 
@@ -90,7 +90,7 @@ class Machine:
         return OnPoints.gaussian(self.support, scales, self.weight[None, None], np.array([self.bias]))
 
 
-def rbf(products: Array, rows: Array, columns: Array, gamma: float) -> Array:
+def rbf_from_products(products: Array, rows: Array, columns: Array, gamma: float) -> Array:
     """RBF kernel from inner products (n, m) and squared norms (n,) and (m,); overwrites and returns the products."""
     products *= -2
     products += rows[:, None]
@@ -150,7 +150,7 @@ class SupportVectorMachine(Learning):
             require_two_classes(y)
             machine = SVC(C=self.C, tol=self.tolerance, cache_size=self.cache_mib, **kernel)
         else:
-            C, epsilon, tolerance = (value * deviation(y) for value in (self.C, self.epsilon, self.tolerance))
+            C, epsilon, tolerance = (value * target_deviation(y) for value in (self.C, self.epsilon, self.tolerance))
             machine = SVR(C=C, epsilon=epsilon, tol=tolerance, cache_size=self.cache_mib, **kernel)
         machine.fit(x, y)
         return Trained(machine.support_, machine.dual_coef_[0], float(machine.intercept_[0]))
@@ -224,20 +224,21 @@ class PpSvmv(SupportVectorMachine):
         if self.kernel == "rbf":
             squares = gram.diagonal().copy()
             for block in row_blocks(len(gram), len(gram), BLOCK):
-                rbf(gram[block], squares[block], squares, self.gamma)
+                rbf_from_products(gram[block], squares[block], squares, self.gamma)
         return self.solved(gram, y, kernel="precomputed")
 
     def merged(self, own: Own, wire: Wire) -> Part:
         """Inner products (N, N) at the first active party, summed along the ring; None at any other party."""
         x, samples = np.ascontiguousarray(own.x, np.float64), len(own.x)
         shares = (
-            (place, to_fixed_point((x[rows] @ x[rows.start :].T)[upper])) for rows, upper, place in _triangle(samples)
+            (place, to_fixed_point((x[rows] @ x[rows.start :].T)[upper]))
+            for rows, upper, place in _upper_triangle_blocks(samples)
         )
         words = yield from round_the_ring(own, wire, Matrix, (samples * (samples + 1) // 2,), shares)
         if words is None:
             return None
         gram = np.empty((samples, samples))
-        for rows, upper, place in _triangle(samples):
+        for rows, upper, place in _upper_triangle_blocks(samples):
             for half in (gram, gram.T):
                 half[rows, rows.start :][upper] = from_fixed_point(words[place])
         return gram
@@ -254,7 +255,7 @@ class PpSvmv(SupportVectorMachine):
         require_memory(SCALAR * samples**2 * 3 // 2, matrix, "the number of samples, as by dataset.rows")
 
 
-def _triangle(samples: int) -> Iterator[tuple[slice, NDArray[np.bool_], slice]]:
+def _upper_triangle_blocks(samples: int) -> Iterator[tuple[slice, NDArray[np.bool_], slice]]:
     """The upper triangle of a matrix by blocks of rows: the rows, a mask of their entries, and the entries' place.
 
     The mask covers the columns from the block's first row on; the place is a slice of the message of all entries.
@@ -267,7 +268,7 @@ def _triangle(samples: int) -> Iterator[tuple[slice, NDArray[np.bool_], slice]]:
         begin = end
 
 
-LOSSES = {"square": ridge, "squared_hinge": squared_hinge}
+LOSSES = {"square": fit_ridge, "squared_hinge": squared_hinge}
 JITTER = 1e-9
 """Number that is added to the kernel's diagonal, K(z, z) = 1, because landmarks may be equal."""
 

@@ -29,8 +29,8 @@ __all__ = [
     "VerticalMethod",
     "Wire",
     "are_signs",
-    "deviation",
     "require_two_classes",
+    "target_deviation",
 ]
 
 SCALAR = 8
@@ -63,7 +63,7 @@ def are_signs(y: Array) -> bool:
     return bool(np.isin(y, (-1, 1)).all())
 
 
-def deviation(y: Array) -> float:
+def target_deviation(y: Array) -> float:
     """Standard deviation of real training targets, by which they are standardised; 1 if all are equal."""
     return float(y.std()) or 1.0
 

@@ -64,11 +64,11 @@ class NormalEquations:
         covariance = dsyr(-self.samples, mean, a=self.products, lower=True, overwrite_a=True)
         covariance.flat[:: len(covariance) + 1] += self.samples * lam
         right = self.both - self.samples * mean_y * mean
-        theta = _solved(covariance, right, lam)
+        theta = _solve_cholesky(covariance, right, lam)
         return theta, mean_y - float(mean @ theta)
 
 
-def ridge(phi: Array, y: Array, lam: float) -> tuple[Array, float]:
+def fit_ridge(phi: Array, y: Array, lam: float) -> tuple[Array, float]:
     """Theta (P,) and bias that minimise (1/N) sum_i (theta'phi_i + bias - y_i)^2 + lam |theta|^2.
 
     Parameters
@@ -99,12 +99,12 @@ def kernel_ridge(kernel: Array, y: Array, lam: float) -> tuple[Array, float]:
     """
     kernel.flat[:: len(y) + 1] += len(y) * lam
     right = np.stack([y, np.ones(len(y))], axis=1)
-    of_y, of_ones = _solved(kernel.T, right, lam).T  # K' = K, in the order that LAPACK can overwrite
+    of_y, of_ones = _solve_cholesky(kernel.T, right, lam).T  # K' = K, in the order that LAPACK can overwrite
     bias = float(of_y.sum() / of_ones.sum())
     return of_y - bias * of_ones, bias
 
 
-def _solved(matrix: Array, right: Array, lam: float) -> Array:
+def _solve_cholesky(matrix: Array, right: Array, lam: float) -> Array:
     """Solution by Cholesky's method, from the lower triangle, which is overwritten."""
     try:
         return solve(matrix, right, assume_a="pos", lower=True, overwrite_a=True, check_finite=False)

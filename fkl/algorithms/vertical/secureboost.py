@@ -24,7 +24,17 @@ from fkl.algorithms.vertical.ciphers import (
     Sorting,
     require_key_bits,
 )
-from fkl.algorithms.vertical.parties import Actor, Held, Integers, Learning, Letter, Own, Wire, are_signs, deviation
+from fkl.algorithms.vertical.parties import (
+    Actor,
+    Held,
+    Integers,
+    Learning,
+    Letter,
+    Own,
+    Wire,
+    are_signs,
+    target_deviation,
+)
 from fkl.algorithms.vertical.sums import Part, values_of_letter
 from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError, require
@@ -158,12 +168,12 @@ def first_bins_of(edges: tuple[Array, ...]) -> NDArray[np.int64]:
 
 
 def coded_statistics(y: Array, f: Array) -> NDArray[np.int64]:
-    """Coded g and h (n, 2) of the logistic loss, or of the squared error (f - y)^2 / 2, in units of `deviation`."""
+    """Coded g and h (n, 2) of the logistic loss, or of (f - y)^2 / 2 in units of `target_deviation`."""
     if are_signs(y):
         p = expit(f)
         g, h = p - (y > 0), p * (1 - p)
     else:
-        g, h = (f - y) / deviation(y), np.ones(len(y))
+        g, h = (f - y) / target_deviation(y), np.ones(len(y))
     return np.rint(np.stack([g, h], axis=1) / UNIT).astype(np.int64)
 
 
@@ -393,7 +403,7 @@ class SecureBoost(Learning):
         for party in passive if keys.public and not memory.trees else ():
             wire.send(party, Key(np.array([keys.public], f"V{len(keys.public)}")))
         classes, gain = are_signs(own.labels), np.zeros(len(own.x))
-        unit = 1.0 if classes else deviation(own.labels)
+        unit = 1.0 if classes else target_deviation(own.labels)
         start = 0.0 if classes or memory.trees else float(own.labels.mean())  # added to the first tree's leaves
         statistics = coded_statistics(own.labels, memory.f + start)
         sealed = keys.words(keys.encrypt(statistics)) if passive else np.zeros(0)
@@ -406,7 +416,7 @@ class SecureBoost(Learning):
             total, feature, edge = statistics[rows].sum(axis=0), LEAF, LEAF
             if depth < self.depth:  # Algorithm 2
                 own_sums = memory.sorting.sums(statistics, rows)[0]
-                histogram, starts = yield from _histogram(own, memory, own_sums, letters, node)
+                histogram, starts = yield from _node_histogram(own, memory, own_sums, letters, node)
                 feature, edge = best_split(histogram, starts, total, self.lam, self.gamma, self.min_child_weight)
             if feature == LEAF:
                 gain[rows] = nodes.make_leaf(node, start + unit * self.value_of_leaf(*total * UNIT))
@@ -473,7 +483,7 @@ class NodeLetters:
         return self._early.pop((sender, kind, node))
 
 
-def _histogram(own: Own, memory: Booster, own_sums: NDArray[np.int64], letters: NodeLetters, node: int) -> Part:
+def _node_histogram(own: Own, memory: Booster, own_sums: NDArray[np.int64], letters: NodeLetters, node: int) -> Part:
     """A node's sums over the bins of all features, and the position at which each feature's bins begin."""
     pieces: dict[int, NDArray[np.int64]] = {}
     for party, features in enumerate(own.groups):

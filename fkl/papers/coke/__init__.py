@@ -9,19 +9,19 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fkl.config.experiments import experiments, readings_tried
-from fkl.papers.cells import AS_PUBLISHED, AS_STATED, Answer, Cell, answered, published, rounding
-from fkl.papers.our_runs import Found, find, require_found
+from fkl.config.experiments import paper_experiments, readings_tried
+from fkl.papers.cells import AS_PUBLISHED, AS_STATED, Answer, Cell, add_answers, published_cells, rounding_of
+from fkl.papers.our_runs import Found, find_paper_runs, require_found
 from fkl.papers.panels import dataset_panels
 from fkl.report.colours import look_of
-from fkl.report.figures import band, over, spread_over
+from fkl.report.figures import draw_band, draw_groups, spread_over
 from fkl.runs.finished_runs import FinishedRun
 
 AS_FAR = "as far above the optimum"
 """A reading of Tables 3 and 6 for the runs as published: the error above the optimum is the same as in the paper."""
 BANDWIDTH = ("coke/bandwidth", "coke/bandwidth_rows")
 """Experiments of the cross-validation."""
-EXPERIMENTS = tuple(name for name in experiments("coke") if name not in BANDWIDTH)
+EXPERIMENTS = tuple(name for name in paper_experiments("coke") if name not in BANDWIDTH)
 """Experiments of the tables and figures."""
 REPLICATES = 1
 """Number of runs of each method that the paper prints."""
@@ -53,30 +53,30 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
         reach it, and a curve agrees only if all do. A method's cells in one column are the points of one curve.
     """
     if number == "bandwidth":
-        return _bandwidths(runs)
-    found = find("coke", runs, *EXPERIMENTS)
+        return _bandwidth_table(runs)
+    found = find_paper_runs("coke", runs, *EXPERIMENTS)
     require_found(found, "table", "coke/uncensored_files" if number in ("4", "5", "6") else "coke/uncensored")
     cells = []
-    for cell in published("coke", number):
+    for cell in published_cells("coke", number):
         counted = cell.metric == "transmissions" and cell.setting.startswith("k=") and cell.algorithm != "COKE"
         cells.append(replace(cell, follows_from=EVERY_ITERATION if counted else "", curve=f"table {number}"))
     if number not in ("3", "6"):
-        return answered(cells, partial(_after_iterations, found), readings_tried("coke"))
+        return add_answers(cells, partial(_after_iterations, found), readings_tried("coke"))
     # Published transmissions of COKE as a share of those of DKLA
     of_dkla = {(cell.dataset, cell.setting): cell.number for cell in cells if cell.algorithm == "DKLA"}
     ratio = {"algorithm": RATIO, "metric": "ratio of transmissions", "follows_from": TWO_CELLS, "curve": ""}
     for cell in [cell for cell in cells if cell.algorithm == "COKE"]:
         whole = of_dkla[cell.dataset, cell.setting]
         cells.append(replace(cell, value=cell.number / whole, rounding=cell.rounding / whole, **ratio))  # type: ignore[arg-type]
-    return answered(cells, partial(_until_error, found), readings_tried("coke"))
+    return add_answers(cells, partial(_until_error, found), readings_tried("coke"))
 
 
-def _bandwidths(runs: list[FinishedRun]) -> pd.DataFrame:
+def _bandwidth_table(runs: list[FinishedRun]) -> pd.DataFrame:
     """DKLA's error on held-out fifths of the training samples, and number of replicates in which it is the smallest.
 
     Test samples are not used, so each replicate's choice can be judged on them.
     """
-    found = find("coke", runs, *BANDWIDTH)
+    found = find_paper_runs("coke", runs, *BANDWIDTH)
     require_found(found, "table", BANDWIDTH[0])
     names = ["dataset", "input", "bandwidth"]
     folds = [
@@ -102,7 +102,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     replicates : int or str
         Number of replicates in the curves.
     """
-    by_key = _shown(number, runs)
+    by_key = _runs_for_figure(number, runs)
     figure, panels = dataset_panels(SHOWN, {dataset for dataset, _ in by_key}, "coke/censored")
     for dataset, axes in panels.items():
         for name in ALGORITHMS:
@@ -110,16 +110,16 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
                 continue
             rounds, look = by_key[dataset, name].rounds, look_of(name)
             if number == "1":
-                band(axes, rounds, "functional_distance", "COKE, root mean square", (look.colour, "-"))
-                band(axes, rounds, "functional_distance_worst", "COKE, worst agent", (look.colour, "--"))
+                draw_band(axes, rounds, "functional_distance", "COKE, root mean square", (look.colour, "-"))
+                draw_band(axes, rounds, "functional_distance_worst", "COKE, worst agent", (look.colour, "--"))
             elif number == "2":
-                band(axes, rounds, "train_mse", name, look)
+                draw_band(axes, rounds, "train_mse", name, look)
             else:
                 # Means over replicates after each iteration
                 sent: Any = rounds.groupby("round")["transmissions"].mean()
                 sent = sent[sent >= 1]
                 begun = rounds[rounds["round"].isin(sent.index)]
-                over(axes, begun.groupby("round")["train_mse"], name, look, sent.to_numpy())
+                draw_groups(axes, begun.groupby("round")["train_mse"], name, look, sent.to_numpy())
         axes.set_xlabel("transmissions so far, all agents" if number == "3" else "iteration k")
         if number != "1":
             axes.set_xscale("log")
@@ -129,10 +129,10 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     return figure, spread_over(run.replicates for run in by_key.values())
 
 
-def _shown(number: str, runs: list[FinishedRun]) -> dict[tuple[str, str], FinishedRun]:
+def _runs_for_figure(number: str, runs: list[FinishedRun]) -> dict[tuple[str, str], FinishedRun]:
     """Runs for a figure, by data set and algorithm."""
     algorithms = {"1": ("COKE",), "2": ALGORITHMS, "3": ("DKLA", "COKE")}[number]
-    found = [one for one in find("coke", runs, *EXPERIMENTS) if one.run.algorithm in algorithms]
+    found = [one for one in find_paper_runs("coke", runs, *EXPERIMENTS) if one.run.algorithm in algorithms]
     by_key = {
         (one.run.dataset, one.run.algorithm): one.run
         for among in (AS_STATED, AS_PUBLISHED)  # the second replaces the first
@@ -142,11 +142,11 @@ def _shown(number: str, runs: list[FinishedRun]) -> dict[tuple[str, str], Finish
     return {key: run for key, run in by_key.items() if key[0] in SHOWN}
 
 
-def _claim(number: str, words: str) -> Callable[[list[FinishedRun]], str]:
+def _claim_text(number: str, words: str) -> Callable[[list[FinishedRun]], str]:
     """Text below a figure: the paper's claim, and our result on each data set."""
 
     def claim(runs: list[FinishedRun]) -> str:
-        by_key = _shown(number, runs)
+        by_key = _runs_for_figure(number, runs)
         here = []
         for dataset in SHOWN:
             mine = {name: by_key[dataset, name] for name in ALGORITHMS if (dataset, name) in by_key}
@@ -160,27 +160,29 @@ def _claim(number: str, words: str) -> Callable[[list[FinishedRun]], str]:
 def _came_out(number: str, runs: dict[str, FinishedRun]) -> str:
     """Text on the result of a figure's runs on one data set, as means over replicates."""
     if number == "1":
-        first, last = (_at(runs["COKE"], end)["functional_distance_worst"].mean() for end in ("min", "max"))
+        first, last = (_rows_at_end(runs["COKE"], end)["functional_distance_worst"].mean() for end in ("min", "max"))
         return f"the worst agent's distance falls from {first:.2g} to {last:.2g}"
-    errors = {name: float(_at(run, "max")["train_mse"].mean()) for name, run in runs.items()}
+    errors = {name: float(_rows_at_end(run, "max")["train_mse"].mean()) for name, run in runs.items()}
     if number == "2" or len(runs) < 2:
         return "last errors " + ", ".join(f"{name} {error:.4g}" for name, error in errors.items())
-    ends = [_at(run, "max").set_index("replicate")["train_mse"] for run in runs.values()]
+    ends = [_rows_at_end(run, "max").set_index("replicate")["train_mse"] for run in runs.values()]
     error = ABOVE_LAST * pd.concat(ends, axis=1).max(axis=1)  # by replicate, so both methods reach it in all
     sent = {name: float(_sent_until(run, error, False).mean()) for name, run in runs.items()}
     saved = 100 * (1 - sent["COKE"] / sent["DKLA"])
     return f"to {100 * (ABOVE_LAST - 1):.0f} % above its last error COKE sends {saved:.0f} % less than DKLA"
 
 
-def _at(run: FinishedRun, end: str) -> pd.DataFrame:
+def _rows_at_end(run: FinishedRun, end: str) -> pd.DataFrame:
     """Rows of the first or last iteration."""
     return run.rounds[run.rounds["round"] == getattr(run.rounds["round"], end)()]
 
 
 CLAIMS = {
-    "1": _claim("1", "the functions of all agents converge to the optimum"),
-    "2": _claim("2", "CTA converges the slowest; COKE is slower than DKLA at first, and ends at the same error"),
-    "3": _claim("3", "COKE reaches a given error, which is not named, with around 50 % fewer transmissions than DKLA"),
+    "1": _claim_text("1", "the functions of all agents converge to the optimum"),
+    "2": _claim_text("2", "CTA converges the slowest; COKE is slower than DKLA at first, and ends at the same error"),
+    "3": _claim_text(
+        "3", "COKE reaches a given error, which is not named, with around 50 % fewer transmissions than DKLA"
+    ),
 }
 """For figures without published values: the paper's claims, and our results."""
 
@@ -235,7 +237,7 @@ def _until_error(found: list[Found], cell: Cell) -> list[Answer]:
 def largest_printed_as(words: str, one_decimal: bool) -> float:
     """The largest value that rounds to a printed error: 23.55e-3 for 23.5e-3, or 12.5e-4 for 12e-4."""
     digits, _, exponent = words.partition("e")
-    half = rounding(digits)
+    half = rounding_of(digits)
     return (float(digits) + (min(half, 0.05) if one_decimal else half)) * 10.0 ** int(exponent)
 
 

@@ -4,11 +4,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fkl.config.experiments import readings_tried
-from fkl.papers.cells import AS_STATED, Cell, answered, published
-from fkl.papers.our_runs import find, of_cell, require_found
+from fkl.papers.cells import AS_STATED, Cell, add_answers, published_cells
+from fkl.papers.our_runs import find_paper_runs, of_cell, require_found
 from fkl.papers.panels import dataset_panels
 from fkl.report.colours import look_of
-from fkl.report.figures import crosses, spread_over, sweep
+from fkl.report.figures import draw_crosses, draw_sweep, spread_over
 from fkl.runs.finished_runs import FinishedRun
 
 ALGORITHMS = ("DKLA", "DeKRR-DDRF")
@@ -20,10 +20,10 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
 
     Spread and n are over replicates, which draw different features and share one split.
     """
-    found = find("dekrr", runs)
+    found = find_paper_runs("dekrr", runs)
     require_found(found, "table", "dekrr/airquality")
-    return answered(
-        published("dekrr", number),
+    return add_answers(
+        published_cells("dekrr", number),
         lambda cell: [one.answer(_relative_error(one.run)) for one in of_cell(found, cell)],
         readings_tried("dekrr"),
     )
@@ -38,7 +38,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     replicates : int or str
         Number of replicates in the points.
     """
-    ours = {one.key: one.run for one in find("dekrr", runs) if one.variant == AS_STATED}
+    ours = {one.key: one.run for one in find_paper_runs("dekrr", runs) if one.variant == AS_STATED}
     figure, panels = dataset_panels(SHOWN, {dataset for dataset, *_ in ours}, "dekrr/airquality")
     for dataset, axes in panels.items():
         for algorithm in ALGORITHMS:
@@ -48,13 +48,13 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
                 if (of, by) == (dataset, algorithm)
             }
             if errors:
-                sweep(axes, errors, algorithm, look_of(algorithm))
+                draw_sweep(axes, errors, algorithm, look_of(algorithm))
             printed = [
                 (int(cell.setting[2:]), cell.number)
-                for cell in published("dekrr", number)
+                for cell in published_cells("dekrr", number)
                 if (cell.dataset, cell.algorithm) == (dataset, algorithm)
             ]
-            crosses(axes, printed, algorithm, look_of(algorithm))
+            draw_crosses(axes, printed, algorithm, look_of(algorithm))
         axes.set_xlabel("D, features of a node")
     panels[next(iter(panels))].set_ylabel("relative squared error, test samples")
     return figure, spread_over(run.replicates for run in ours.values())

@@ -6,26 +6,26 @@ from dataclasses import replace
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fkl.papers.cells import Answer, Cell, answered, published
+from fkl.papers.cells import Answer, Cell, add_answers, published_cells
 from fkl.papers.fdskl import claims, figures
-from fkl.papers.fdskl.chosen import AS_STATED, SHARE, Key, answering
+from fkl.papers.fdskl.chosen import AS_STATED, SHARE, Key, answering_runs
 from fkl.papers.fdskl.errors import errors_table
 from fkl.papers.our_runs import require_found
 from fkl.runs.finished_runs import FinishedRun
 
 COMPUTE, WITH_LINKS = "compute, measured", "compute, measured, and links, by the cost model"
-DRAWN = {"3": figures.over_time, "4": figures.sums, "5": figures.over_samples, "6": figures.boxes}
+DRAWN = {"3": figures.over_time, "4": figures.draw_sum_times, "5": figures.over_samples, "6": figures.draw_error_boxes}
 
 
-def _claim(say: Callable[[dict[Key, FinishedRun]], str]) -> Callable[[list[FinishedRun]], str]:
-    return lambda runs: say({key: one.run for key, one in answering(runs).items()})
+def _claim_text(say: Callable[[dict[Key, FinishedRun]], str]) -> Callable[[list[FinishedRun]], str]:
+    return lambda runs: say({key: one.run for key, one in answering_runs(runs).items()})
 
 
 CLAIMS = {
-    "3": _claim(claims.fastest),
-    "4": _claim(claims.lowest_sum),
-    "5": _claim(claims.growth),
-    "6": _claim(claims.lowest_error),
+    "3": _claim_text(claims.fastest_claim),
+    "4": _claim_text(claims.lowest_sum),
+    "5": _claim_text(claims.growth_claim),
+    "6": _claim_text(claims.lowest_error),
 }
 """For figures without published values: the paper's claims, and our results."""
 
@@ -35,7 +35,7 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
 
     Spread and n are over replicates, each with its own split.
     """
-    found = answering(runs)
+    found = answering_runs(runs)
     require_found(found, "table", "fdskl/kernel")
     if number == "errors":
         made = errors_table({key: one.run for key, one in found.items()})
@@ -52,7 +52,7 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
                     answers.append(replace(answer, switch=f"{words}; {one.switch}"))
         return answers
 
-    return answered(published("fdskl", "4"), minutes)
+    return add_answers(published_cells("fdskl", "4"), minutes)
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
@@ -64,6 +64,6 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     replicates : int or str
         Number of replicates in the means, or a description of other content.
     """
-    by_key = {key: one.run for key, one in answering(runs).items()}
+    by_key = {key: one.run for key, one in answering_runs(runs).items()}
     require_found(by_key, "figure", "fdskl/kernel")
     return DRAWN[number](by_key)

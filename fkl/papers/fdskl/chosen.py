@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from fkl.config.experiments import experiments
-from fkl.papers.our_runs import Found, find
+from fkl.config.experiments import paper_experiments
+from fkl.papers.our_runs import Found, find_paper_runs
 from fkl.runs.finished_runs import FinishedRun
 
 DATASETS = ("phishing", "a9a", "ijcnn1", "cod_rna", "w8a", "default_credit", "give_me_credit")
@@ -29,26 +29,26 @@ Key = tuple[str, str, float]
 """Data set, system, share of test rows."""
 
 
-def answering(runs: Iterable[FinishedRun]) -> dict[Key, Found]:
+def answering_runs(runs: Iterable[FinishedRun]) -> dict[Key, Found]:
     """One run for each data set, system and share: the one with the most replicates, or the newest of several."""
     best: dict[Key, Found] = {}
-    for one in find("fdskl", runs, *experiments("fdskl")):
-        key = one.run.dataset, system(one), share(one)
+    for one in find_paper_runs("fdskl", runs, *paper_experiments("fdskl")):
+        key = one.run.dataset, system_name(one), test_share(one)
         if key not in best or one.run.replicates >= best[key].run.replicates:
             best[key] = one
     return best
 
 
-def system(one: Found) -> str:
+def system_name(one: Found) -> str:
     """Name of a run's system, one of `SYSTEMS`."""
     return str(one.job.cell.get("system", one.run.algorithm))
 
 
-def share(one: Found) -> float:
+def test_share(one: Found) -> float:
     """Share of test rows in each replicate."""
     return float(one.run.config["partition"]["test_share"])
 
 
-def samples(run: FinishedRun) -> int:
+def training_samples(run: FinishedRun) -> int:
     """Number of training samples in a replicate."""
     return int(run.summary["training_samples"].iloc[0])

@@ -6,8 +6,8 @@ import pandas as pd
 
 from fkl.algorithms.vertical.sums import STRUCTURES, seconds_of_sum
 from fkl.network.settings import CostModel
-from fkl.papers.fdskl.chosen import SHARE, Key, samples
-from fkl.papers.fdskl.errors import refusal
+from fkl.papers.fdskl.chosen import SHARE, Key, training_samples
+from fkl.papers.fdskl.errors import svmv_refusal
 from fkl.papers.fdskl.figures import SCALED, SUMMED, WORKERS, most_samples, training_seconds
 from fkl.runs.finished_runs import FinishedRun
 
@@ -16,7 +16,7 @@ TOO_FEW = "too few systems were run to tell"
 IN_THE_PAPER = (*KERNEL_METHODS, "FD-SVRG", "SecureBoost")
 
 
-def fastest(by_key: dict[Key, FinishedRun]) -> str:
+def fastest_claim(by_key: dict[Key, FinishedRun]) -> str:
     """Text below Figure 3."""
     first, of = {False: 0, True: 0}, 0
     for dataset in {key[0] for key in by_key}:
@@ -24,7 +24,7 @@ def fastest(by_key: dict[Key, FinishedRun]) -> str:
         if "FDSKL" in runs and len(runs) > 1:
             of += 1
             for links in first:
-                means = {name: _means(run, links) for name, run in runs.items()}
+                means = {name: _mean_curves(run, links) for name, run in runs.items()}
                 error = max(mean["test_error"].iloc[-1] for mean in means.values())
                 took = {name: mean.loc[mean["test_error"] <= error, "seconds"].iloc[0] for name, mean in means.items()}
                 first[links] += min(took, key=lambda name: took[name]) == "FDSKL"
@@ -38,7 +38,7 @@ def _fewer_samples(by_key: dict[Key, FinishedRun]) -> str:
     """A sentence about data sets on which some systems had fewer training samples than others; may be empty."""
     systems, said = set(), []
     for dataset in dict.fromkeys(key[0] for key in by_key):
-        sizes = {name: samples(run) for name, run in most_samples(dataset, by_key).items()}
+        sizes = {name: training_samples(run) for name, run in most_samples(dataset, by_key).items()}
         fewer = {name: size for name, size in sizes.items() if size < max(sizes.values())}
         systems |= {*fewer}
         said += [f"{dataset} ({min(fewer.values()):,} of {max(sizes.values()):,})"] if fewer else []
@@ -46,7 +46,7 @@ def _fewer_samples(by_key: dict[Key, FinishedRun]) -> str:
     return f" {who} learned from only part of the training samples of {', '.join(said)}." if said else ""
 
 
-def _means(run: FinishedRun, links: bool) -> pd.DataFrame:
+def _mean_curves(run: FinishedRun, links: bool) -> pd.DataFrame:
     """Mean time and test error over replicates, after each round, or at the end if a system makes only one model."""
     frame = run.rounds if run.provenance["rounds"] > 1 else run.summary.assign(round=1)
     seconds = training_seconds(frame, links)
@@ -59,7 +59,7 @@ def lowest_sum(by_key: dict[Key, FinishedRun]) -> str:
     full = {key[0]: run for key, run in by_key.items() if key[2] == SHARE and key[0] in SUMMED}
     first = 0
     for run in full.values():
-        network, size = run.config["network"], 8.0 * samples(run) ** 2
+        network, size = run.config["network"], 8.0 * training_samples(run) ** 2
         cost = CostModel(network["latency_s"], network["bandwidth_bytes_per_s"])
         took = {structure: seconds_of_sum(structure, WORKERS[-1], size, cost) for structure in STRUCTURES}
         first += min(took, key=lambda name: took[name]) == "tree"
@@ -68,18 +68,18 @@ def lowest_sum(by_key: dict[Key, FinishedRun]) -> str:
     return f"The paper: with more workers the tree costs the least time. Here: {here}.{instead}"
 
 
-def growth(by_key: dict[Key, FinishedRun]) -> str:
+def growth_claim(by_key: dict[Key, FinishedRun]) -> str:
     """Text below Figure 5."""
     said, refused = [], []
     for dataset in SCALED:
         words = []
         for system in ("FDSKL", "PP-SVMV"):
-            runs = sorted((run for key, run in by_key.items() if key[:2] == (dataset, system)), key=samples)
+            runs = sorted((run for key, run in by_key.items() if key[:2] == (dataset, system)), key=training_samples)
             if len(runs) > 1:
-                more = samples(runs[-1]) / samples(runs[0])
+                more = training_samples(runs[-1]) / training_samples(runs[0])
                 longer = runs[-1].summary["runtime_s"].mean() / runs[0].summary["runtime_s"].mean()
                 words.append(f"{system} {2 ** (math.log(longer) / math.log(more)):.1f}")
-            if system == "FDSKL" and runs and refusal(samples(runs[-1])) is not None:
+            if system == "FDSKL" and runs and svmv_refusal(training_samples(runs[-1])) is not None:
                 refused.append(dataset)
         said += [f"{' and '.join(words)} ({dataset})"] if words else []
     here = f"factors of compute time for twice the samples: {', '.join(said)}" if said else TOO_FEW

@@ -5,7 +5,7 @@ import pandas as pd
 
 from fkl.algorithms.vertical.kernel_machines import PpSvmv
 from fkl.basics.errors import FklError
-from fkl.papers.fdskl.chosen import DATASETS, SHARE, SYSTEMS, Key, samples
+from fkl.papers.fdskl.chosen import DATASETS, SHARE, SYSTEMS, Key, training_samples
 from fkl.runs.finished_runs import FinishedRun
 from fkl.statistics.intervals import student_interval
 
@@ -36,22 +36,31 @@ def errors_table(by_key: dict[Key, FinishedRun]) -> pd.DataFrame:
         sizes = {SHARE, *(key[2] for key in by_key if key[:2] == (dataset, "LIBSVM"))}
         mine = {key: run for key, run in by_key.items() if key[0] == dataset and key[2] in sizes}
         machines = {share: run for (_, name, share), run in mine.items() if name == "LIBSVM"}
-        of_fdskl = {samples(run): _scalars_sent(run) for (_, name, _), run in mine.items() if name == "FDSKL"}
+        of_fdskl = {training_samples(run): _scalars_sent(run) for (_, name, _), run in mine.items() if name == "FDSKL"}
         for name in SYSTEMS:
             for (_, of, _), run in sorted(mine.items(), key=lambda item: item[0][2]):
                 if of != name:
                     continue
-                errors, sent, beside = 100 * run.summary["test_error"], _scalars_sent(run), of_fdskl.get(samples(run))
-                row = {"dataset": run.dataset, "system": name, "training_samples": samples(run), "n": len(errors)}
+                errors, sent, beside = (
+                    100 * run.summary["test_error"],
+                    _scalars_sent(run),
+                    of_fdskl.get(training_samples(run)),
+                )
+                row = {
+                    "dataset": run.dataset,
+                    "system": name,
+                    "training_samples": training_samples(run),
+                    "n": len(errors),
+                }
                 row |= {"test_error_percent": errors.mean(), "sd_points": errors.std(ddof=1), "scalars_sent": sent}
                 row |= {"scalars_to_fdskl": sent / beside if sent and beside is not None else np.nan}
                 # LIBSVM on the same splits, or else on the most samples
                 share = float(run.config["partition"]["test_share"])
                 reference = machines.get(share) or (machines[min(machines)] if machines else run)
-                rows.append(row | (NO_DIFFERENCE if reference is run else _difference(run, reference)))
+                rows.append(row | (NO_DIFFERENCE if reference is run else _difference_columns(run, reference)))
             if name == "PP-SVMV" and (dataset, name, SHARE) not in mine:
-                full = [samples(run) for key, run in mine.items() if key[2] == SHARE]
-                words = refusal(max(full)) if full else None
+                full = [training_samples(run) for key, run in mine.items() if key[2] == SHARE]
+                words = svmv_refusal(max(full)) if full else None
                 if words is not None:  # a row for a size that PP-SVMV refuses
                     row = {"dataset": dataset, "system": name, "training_samples": max(full), "n": 0}
                     row |= dict.fromkeys(
@@ -61,7 +70,7 @@ def errors_table(by_key: dict[Key, FinishedRun]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def refusal(count: int) -> str | None:
+def svmv_refusal(count: int) -> str | None:
     """PP-SVMV's error message for this many training samples; None if it accepts them."""
     try:
         PpSvmv().require_room(count)
@@ -70,7 +79,7 @@ def refusal(count: int) -> str | None:
     return None
 
 
-def statement(percent: float, low: float, high: float) -> str:
+def difference_statement(percent: float, low: float, high: float) -> str:
     """Text for a mean difference in per cent of LIBSVM's error, and the ends of its interval."""
     if np.isnan(low):
         return f"{percent:+.0f} % of LIBSVM's error, no interval"
@@ -88,10 +97,10 @@ def _scalars_sent(run: FinishedRun) -> float:
     return float(run.summary["link_scalars"].mean())
 
 
-def _difference(run: FinishedRun, reference: FinishedRun) -> dict[str, object]:
+def _difference_columns(run: FinishedRun, reference: FinishedRun) -> dict[str, object]:
     """Columns that compare a run with LIBSVM's run, paired by split if both had the same splits."""
     mine, other = 100 * run.summary["test_error"], 100 * reference.summary["test_error"]
-    paired = samples(run) == samples(reference) and run.config["seed"] == reference.config["seed"]
+    paired = training_samples(run) == training_samples(reference) and run.config["seed"] == reference.config["seed"]
     count = min(len(mine), len(other))
     apart = mine[:count] - other[:count] if paired else pd.Series([mine.mean() - other.mean()])
     unit = (other[:count] if paired else other).mean() / 100  # a per cent of LIBSVM's error, in points
@@ -101,5 +110,5 @@ def _difference(run: FinishedRun, reference: FinishedRun) -> dict[str, object]:
         "above_libsvm_percent": round(percent, 2) + 0.0,
     }
     ends = f"{low:.1f} to {high:.1f}" if np.isfinite(low) else ""
-    words = statement(percent, low, high) if paired else f"{percent:+.0f} %, though LIBSVM had other samples"
-    return row | {"interval_95_percent": ends, "libsvm_samples": f"{samples(reference):,}", "statement": words}
+    words = difference_statement(percent, low, high) if paired else f"{percent:+.0f} %, though LIBSVM had other samples"
+    return row | {"interval_95_percent": ends, "libsvm_samples": f"{training_samples(reference):,}", "statement": words}

@@ -13,12 +13,12 @@ from matplotlib.figure import Figure
 
 from fkl.algorithms.vertical.sums import STRUCTURES, seconds_of_sum
 from fkl.network.settings import CostModel
-from fkl.papers.fdskl.chosen import DATASETS, SHARE, SYSTEMS, Key, samples
-from fkl.papers.fdskl.errors import refusal
+from fkl.papers.fdskl.chosen import DATASETS, SHARE, SYSTEMS, Key, training_samples
+from fkl.papers.fdskl.errors import svmv_refusal
 from fkl.papers.our_runs import require_found
 from fkl.papers.panels import dataset_panels
 from fkl.report.colours import colour_of, look_of
-from fkl.report.figures import HIGH, LOW, canvas, curve, spread, spread_over
+from fkl.report.figures import HIGH, LOW, draw_curve, mean_and_spread, panel_row, spread_over
 from fkl.runs.finished_runs import FinishedRun
 
 COLUMNS, BOXES_ACROSS = 4, 3
@@ -37,7 +37,7 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
     """Figure 3: errors of all systems over compute time, and over compute time plus the cost model's links."""
     shown = [name for name in DATASETS if any(key[0] == name for key in by_key)]
     require_found(shown, "figure", "fdskl/kernel")
-    figure, panels = canvas(2 * len(shown), across=COLUMNS)
+    figure, panels = panel_row(2 * len(shown), across=COLUMNS)
     drawn: list[int] = []
     for column, dataset in enumerate(shown):
         runs = most_samples(dataset, by_key)
@@ -53,7 +53,7 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
                     by_round: Any = frame.groupby("round")[["seconds", "percent"]]
                     x, y = by_round.mean()["seconds"].to_numpy(), by_round.mean()["percent"].to_numpy()
                     low, high = (by_round.quantile(one)["percent"].to_numpy() for one in (LOW, HIGH))
-                    curve(axes, x, y, (low, high), system, look_of(system))
+                    draw_curve(axes, x, y, (low, high), system, look_of(system))
                 else:  # a method that makes one model, at the end
                     seconds, percent = training_seconds(run.summary, links), 100 * run.summary["test_error"]
                     _plot_with_bars(axes, [seconds.mean()], [percent], look_of(system).marker, system, system)
@@ -67,19 +67,19 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
     return figure, spread_over(drawn)
 
 
-def sums(by_key: dict[Key, FinishedRun]) -> Drawn:
+def draw_sum_times(by_key: dict[Key, FinishedRun]) -> Drawn:
     """Figure 4: time to sum the matrices of all training samples, by the runs' cost model."""
     full = {key[0]: run for key, run in by_key.items() if key[2] == SHARE}
     shown = [name for name in SUMMED if name in full]
     require_found(shown, "figure", "fdskl/kernel")
-    figure, panels = canvas(len(shown))
+    figure, panels = panel_row(len(shown))
     for axes, dataset in zip(panels, shown, strict=True):
         network = full[dataset].config["network"]
         cost = CostModel(network["latency_s"], network["bandwidth_bytes_per_s"])
-        size = 8.0 * samples(full[dataset]) ** 2
+        size = 8.0 * training_samples(full[dataset]) ** 2
         for structure in STRUCTURES:
             _sum_curve(axes, structure, WORKERS, [seconds_of_sum(structure, count, size, cost) for count in WORKERS])
-        axes.set_title(f"{dataset}: {samples(full[dataset])} x {samples(full[dataset])}")
+        axes.set_title(f"{dataset}: {training_samples(full[dataset])} x {training_samples(full[dataset])}")
     panels[0].set_ylabel("time to sum the matrices (s)")
     return (
         figure,
@@ -93,16 +93,18 @@ def over_samples(by_key: dict[Key, FinishedRun]) -> Drawn:
     found = {dataset for dataset, system, _ in by_key if system in systems}
     figure, panels = dataset_panels(SCALED, found, "fdskl/kernel")
     # Smallest number of training samples that PP-SVMV refuses
-    limit = bisect_left(range(MOST_SAMPLES), True, lo=1, key=lambda count: refusal(count) is not None)
+    limit = bisect_left(range(MOST_SAMPLES), True, lo=1, key=lambda count: svmv_refusal(count) is not None)
     for dataset, axes in panels.items():
         for system, links in product(systems, (False, True)):
-            runs = sorted((run for key, run in by_key.items() if key[:2] == (dataset, system)), key=samples)
+            runs = sorted((run for key, run in by_key.items() if key[:2] == (dataset, system)), key=training_samples)
             if not runs:
                 continue
             times = [training_seconds(run.summary, links) for run in runs]
             label = f"{system}, compute" + (" and links" if links else "")
-            _plot_with_bars(axes, [samples(run) for run in runs], times, "^--" if links else "o-", label, system)
-        largest = max(samples(run) for key, run in by_key.items() if key[0] == dataset)
+            _plot_with_bars(
+                axes, [training_samples(run) for run in runs], times, "^--" if links else "o-", label, system
+            )
+        largest = max(training_samples(run) for key, run in by_key.items() if key[0] == dataset)
         if largest >= limit:
             axes.axvspan(
                 limit, largest, color=look_of("PP-SVMV").colour, alpha=0.12, linewidth=0, label="PP-SVMV refuses"
@@ -113,11 +115,11 @@ def over_samples(by_key: dict[Key, FinishedRun]) -> Drawn:
     return figure, f"mean, and from {100 * LOW:.0f} % to {100 * HIGH:.0f} % of the splits of each point"
 
 
-def boxes(by_key: dict[Key, FinishedRun]) -> Drawn:
+def draw_error_boxes(by_key: dict[Key, FinishedRun]) -> Drawn:
     """Figure 6: test errors as boxes, with whiskers of at most 1.5 times the quartiles' distance, and as points."""
     shown = [name for name in DATASETS if any(key[0] == name for key in by_key)]
     require_found(shown, "figure", "fdskl/kernel")
-    figure, panels = canvas(len(shown), across=BOXES_ACROSS)
+    figure, panels = panel_row(len(shown), across=BOXES_ACROSS)
     splits = set()
     for axes, dataset in zip(panels, shown, strict=False):
         runs = most_samples(dataset, by_key)
@@ -132,7 +134,7 @@ def boxes(by_key: dict[Key, FinishedRun]) -> Drawn:
             for line in drawn["medians"]:
                 line.set(color=matplotlib.rcParams["text.color"])
             axes.plot(values, [place] * len(values), "o", color=colour, markersize=3, label=system)
-        words = [f"{system}: {samples(run):,}" for system, run in runs.items()]
+        words = [f"{system}: {training_samples(run):,}" for system, run in runs.items()]
         axes.set_yticks(range(len(runs)), words)
         axes.invert_yaxis()
         axes.set_title(dataset)
@@ -181,6 +183,6 @@ def _plot_with_bars(
     axes: Axes, x: Sequence[float], values: "Sequence[pd.Series[float]]", style: str, label: str, system: str
 ) -> None:
     """Plot means, each with the quantiles over its splits."""
-    means, ends = zip(*map(spread, values), strict=True)
+    means, ends = zip(*map(mean_and_spread, values), strict=True)
     axes.plot(x, means, style, color=look_of(system).colour, label=label)
     axes.errorbar(x, means, np.hstack(ends), fmt="none", ecolor=look_of(system).colour, capsize=3)

@@ -4,4 +4,4 @@ from functools import partial
 
 from fkl.papers import script_output
 
-table = partial(script_output.table, __file__)
+table = partial(script_output.script_table, __file__)

@@ -8,12 +8,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fkl.config.experiments import readings_tried
-from fkl.papers.cells import Answer, Cell, answered, published
+from fkl.papers.cells import Answer, Cell, add_answers, published_cells
 from fkl.papers.graph_omkl import graphs
-from fkl.papers.our_runs import find, of_cell, require_found
+from fkl.papers.our_runs import find_paper_runs, of_cell, require_found
 from fkl.papers.panels import dataset_panels
 from fkl.report.colours import look_of
-from fkl.report.figures import band, crosses, spread_over, sweep
+from fkl.report.figures import draw_band, draw_crosses, draw_sweep, spread_over
 from fkl.runs.finished_runs import FinishedRun
 
 DATASETS = ("airfoil", "bias", "concrete", "naval")
@@ -30,7 +30,7 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
 
     Spread and n are over replicates. Only runs on the authors' version of the data have a reading.
     """
-    found = find("graph_omkl", runs)
+    found = find_paper_runs("graph_omkl", runs)
     require_found(found, "table", "graph_omkl/exact")
 
     def answers(cell: Cell) -> list[Answer]:
@@ -42,11 +42,11 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
             ours.append(replace(answer, spread=np.nan) if cell.is_time else answer)
         return ours
 
-    cells = published("graph_omkl", number)
+    cells = published_cells("graph_omkl", number)
     if number in ("3", "4", "5"):  # they repeat numbers of Table 1
         again = ("M=10", "mse")
         cells = [replace(cell, follows_from="Table 1" * ((cell.setting, cell.metric) == again)) for cell in cells]
-    return answered(cells, answers, readings_tried("graph_omkl"))
+    return add_answers(cells, answers, readings_tried("graph_omkl"))
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
@@ -59,10 +59,10 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
         Number of replicates in the curves, which is one for methods without random draws.
     """
     if number in graphs.SHOWN:
-        return graphs.figure(number, runs)
+        return graphs.draw_graphs(number, runs)
     over_rounds = number in ("5", "6")
     algorithms = OVER_ROUNDS if number == "5" else GRAPH_AIDED
-    found = [one for one in find("graph_omkl", runs, *DRAWN) if one.run.algorithm in algorithms]
+    found = [one for one in find_paper_runs("graph_omkl", runs, *DRAWN) if one.run.algorithm in algorithms]
     if over_rounds:
         found = [one for one in found if one.key[2] in ("", "M=10")]
     by_key = {one.key: one.run for one in found}
@@ -74,12 +74,12 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
                 if run is not None:
                     settled = run.rounds[run.rounds["round"] >= FIRST_ROUND]
                     column = "mse" if number == "5" else "regret_hindsight"
-                    band(axes, settled, column, algorithm, look_of(algorithm))
+                    draw_band(axes, settled, column, algorithm, look_of(algorithm))
             if number == "5":
                 last = max(float(np.max(np.asarray(line.get_xdata()))) for line in axes.lines)
-                for cell in published("graph_omkl", "1"):
+                for cell in published_cells("graph_omkl", "1"):
                     if (cell.dataset, cell.metric) == (dataset, "mse") and cell.algorithm in algorithms:
-                        crosses(axes, [(last, 1e-3 * cell.number)], cell.algorithm, look_of(cell.algorithm))
+                        draw_crosses(axes, [(last, 1e-3 * cell.number)], cell.algorithm, look_of(cell.algorithm))
         else:
             _draw_over_m(axes, dataset, by_key, "mse" if number == "3" else "runtime")
         if number != "6":  # regret can be below zero
@@ -89,9 +89,9 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     return figure, spread_over(run.replicates for run in by_key.values())
 
 
-def _sublinear(runs: list[FinishedRun]) -> str:
+def _sublinear_text(runs: list[FinishedRun]) -> str:
     """Text on Figure 6: regret per round after half of the rounds and after all rounds, in all runs."""
-    found = [one for one in find("graph_omkl", runs, *DRAWN) if one.run.algorithm in GRAPH_AIDED]
+    found = [one for one in find_paper_runs("graph_omkl", runs, *DRAWN) if one.run.algorithm in GRAPH_AIDED]
     runs = [*{one.key: one.run for one in found if one.key[2] == "M=10"}.values()]
     falls = 0
     for run in runs:
@@ -102,7 +102,7 @@ def _sublinear(runs: list[FinishedRun]) -> str:
     return f"The paper proves that regret grows slower than the rounds, but claims nothing of the curves. Here: {here}."
 
 
-CLAIMS = {"1": lambda _: graphs.CLAIMS["1"], "2": lambda _: graphs.CLAIMS["2"], "6": _sublinear}
+CLAIMS = {"1": lambda _: graphs.CLAIMS["1"], "2": lambda _: graphs.CLAIMS["2"], "6": _sublinear_text}
 """For figures without published values: the paper's claims, and our results."""
 
 
@@ -112,9 +112,11 @@ def _draw_over_m(axes: Axes, dataset: str, runs: dict[tuple[str, str, str], Fini
     for algorithm, number in zip(GRAPH_AIDED, ("3", "4", "5"), strict=True):
         ours = {int(of[2][2:]): run for of, run in runs.items() if of[:2] == (dataset, algorithm)}
         if ours:  # replicates run together, so their times have no spread
-            sweep(axes, {m: run.summary[column] for m, run in ours.items()}, algorithm, look_of(algorithm))
-        cells = [cell for cell in published("graph_omkl", number) if (cell.dataset, cell.metric) == (dataset, metric)]
+            draw_sweep(axes, {m: run.summary[column] for m, run in ours.items()}, algorithm, look_of(algorithm))
+        cells = [
+            cell for cell in published_cells("graph_omkl", number) if (cell.dataset, cell.metric) == (dataset, metric)
+        ]
         points = [(int(cell.setting[2:]), unit * cell.number) for cell in cells]
-        crosses(axes, points, algorithm, look_of(algorithm))
+        draw_crosses(axes, points, algorithm, look_of(algorithm))
     axes.set_xlabel("M, kernels to which a node is connected")
     axes.set_xticks(sorted({m for line in axes.lines for m in np.asarray(line.get_xdata()).tolist()}))

@@ -10,11 +10,11 @@ from matplotlib.figure import Figure
 
 from fkl.basics.arrays import Array
 from fkl.engines.base import Experiment, Numba, make_world
-from fkl.papers.our_runs import Found, find, require_found
+from fkl.papers.our_runs import Found, find_paper_runs, require_found
 from fkl.report.colours import baseline_colour, colour_of
-from fkl.report.figures import canvas
+from fkl.report.figures import panel_row
 from fkl.runs.finished_runs import FinishedRun
-from fkl.runs.prepare import prepare, to_play_again
+from fkl.runs.prepare import prepare_run, to_play_again
 
 SHOWN = {"1": "OMKL-GF", "2": "OMKL-SFG"}
 """Method of each figure."""
@@ -27,12 +27,12 @@ described by Algorithm 4 it points to 1, 2, 5 in any dimension; in the degenerat
 }
 
 
-def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, str]:
+def draw_graphs(number: str, runs: list[FinishedRun]) -> tuple[Figure, str]:
     """Draw Figure 1, bipartite graphs of OMKL-GF on one data set, or Figure 2, all graphs of OMKL-SFG."""
-    found = find("graph_omkl", runs, "graph_omkl/as_stated", "graph_omkl/as_published")
+    found = find_paper_runs("graph_omkl", runs, "graph_omkl/as_stated", "graph_omkl/as_published")
     found = [one for one in found if one.key[1:] == (SHOWN[number], SETTING)]
     require_found(found, "figure", "graph_omkl/as_stated")
-    return (_bipartite if number == "1" else _similarity)(found), NOTE
+    return (_draw_bipartite if number == "1" else _draw_similarity)(found), NOTE
 
 
 def bipartite_graph(experiment: Experiment, t: int) -> Array:
@@ -43,13 +43,13 @@ def bipartite_graph(experiment: Experiment, t: int) -> Array:
     return drawn
 
 
-def _bipartite(found: list[Found]) -> Figure:
+def _draw_bipartite(found: list[Found]) -> Figure:
     """Draw the graph of the first round, and for each reading the graph of the last round that draws one."""
     dataset = found[0].key[0]
     last = [(one, int(one.run.config["algo"]["exploring"])) for one in found if one.key[0] == dataset]
-    figure, panels = canvas(1 + len(last))
+    figure, panels = panel_row(1 + len(last))
     for axes, (one, t) in zip(panels, [(found[0], 1), *last], strict=True):
-        experiment = _experiment(one)
+        experiment = _prepare_run(one)
         A = bipartite_graph(experiment, min(t, experiment.problem.rounds))
         J, N = A.shape
         axes.plot(np.arange(1, N + 1), np.zeros(N), "o", color=baseline_colour(0), markersize=2, label="kernel")
@@ -66,15 +66,15 @@ def _bipartite(found: list[Found]) -> Figure:
     return figure
 
 
-def _similarity(found: list[Found]) -> Figure:
+def _draw_similarity(found: list[Found]) -> Figure:
     """Draw a dot for each edge, with a panel for each graph, whose title has the data sets with this graph."""
     shown: dict[bytes, tuple[Experiment, Any, str, list[str]]] = {}
     for one in found:
-        experiment = _experiment(one)
+        experiment = _prepare_run(one)
         start: Any = experiment.algorithm.init(make_world(experiment, (0,))[0])
         shown.setdefault(start.A.tobytes(), (experiment, start, one.variant, []))[3].append(one.key[0])
     readings = [variant for _, _, variant, _ in shown.values()]
-    figure, panels = canvas(len(shown))
+    figure, panels = panel_row(len(shown))
     for axes, (experiment, start, variant, datasets) in zip(panels, shown.values(), strict=True):
         kinds = {"edge of a node in the dominating set": start.D, "edge of another node": ~start.D}
         for number, (label, nodes) in enumerate(kinds.items()):
@@ -88,8 +88,8 @@ def _similarity(found: list[Found]) -> Figure:
     return figure
 
 
-def _experiment(one: Found) -> Experiment:
-    return replace(prepare(to_play_again(one.run)), engine=Numba())
+def _prepare_run(one: Found) -> Experiment:
+    return replace(prepare_run(to_play_again(one.run)), engine=Numba())
 
 
 def _number_kernels(axes: Axes, experiment: Experiment) -> list[int]:

@@ -9,14 +9,14 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fkl.config.experiments import readings_tried
-from fkl.data.ellipses import Ellipses, labels
-from fkl.papers.cells import Answer, Cell, answered, published
-from fkl.papers.our_runs import Found, find, require_found
+from fkl.data.ellipses import Ellipses, ellipse_labels
+from fkl.papers.cells import Answer, Cell, add_answers, published_cells
+from fkl.papers.our_runs import Found, find_paper_runs, require_found
 from fkl.report.colours import colour_of, look_of
-from fkl.report.figures import canvas, crosses, spread_over, sweep
+from fkl.report.figures import draw_crosses, draw_sweep, panel_row, spread_over
 from fkl.runs.finished_runs import FinishedRun
 from fkl.runs.folder import MODEL
-from fkl.runs.model import load
+from fkl.runs.model import load_model
 from fkl.statistics.intervals import student_interval
 
 FEDERATED, CENTRALIZED = "PF", "PC"
@@ -66,14 +66,14 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
 
     Spread and n are over replicates, each with its own split.
     """
-    pairs = _pairs(runs)
+    pairs = _pair_runs(runs)
     require_found(pairs, "table", "parsimonious/sparsity")
     if number == "machines":
-        return _machines(runs, pairs)
+        return _machines_table(runs, pairs)
     if number == "learners":
-        return pd.DataFrame([_compared(setting, pair) for setting, pair in pairs.items()])
-    return answered(
-        published("parsimonious", number), lambda cell: _answers(cell, pairs), readings_tried("parsimonious")
+        return pd.DataFrame([_compare_pair(setting, pair) for setting, pair in pairs.items()])
+    return add_answers(
+        published_cells("parsimonious", number), lambda cell: _cell_answers(cell, pairs), readings_tried("parsimonious")
     )
 
 
@@ -87,27 +87,27 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
         Number of replicates in means and bands, or a description of the figure.
     """
     if number == "1":
-        return _space(), "the paper's classes, without noise"
+        return _draw_space(), "the paper's classes, without noise"
     if number == THEOREM:
         return _apart_over_size(runs)
     dataset = {"2": "ellipses", "3": "wisdm_walk_jog", "5": "wisdm_walk_jog"}.get(number, "wisdm_write_type")
     over_gamma = number in ("5", "6")
     pairs = {
         setting: pair
-        for setting, pair in _pairs(runs).items()
+        for setting, pair in _pair_runs(runs).items()
         if setting.dataset == dataset and _on_curve(setting, over_gamma)
     }
     require_found(pairs, "figure")
     curve = {setting.gamma if over_gamma else float(setting.size): pair for setting, pair in pairs.items()}
     values: dict[str, Callable[[FinishedRun], pd.Series[float]]]
-    values = {"accuracy on test samples (%)": lambda run: 100 * _accuracy(run)}
+    values = {"accuracy on test samples (%)": lambda run: 100 * _run_accuracy(run)}
     if over_gamma:
         values["nodes where alpha is not 0"] = lambda run: run.summary["active_nodes"]
         values["samples sent to the server"] = lambda run: run.summary["sent_samples"]
-    figure, panels = canvas(len(values))
+    figure, panels = panel_row(len(values))
     for axes, (label, value) in zip(panels, values.items(), strict=True):
         for name, words in LEARNERS.items():
-            sweep(axes, {at: value(pair[name].run) for at, pair in curve.items()}, words, look_of(name))
+            draw_sweep(axes, {at: value(pair[name].run) for at, pair in curve.items()}, words, look_of(name))
         axes.set_ylabel(label)
     if over_gamma:
         for axes in panels:
@@ -115,10 +115,10 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
             axes.margins(y=0.1)
         if 0.0 in curve:  # the paper prints a share of the samples that the centralized learner gets
             everything = curve[0.0][CENTRALIZED].run.summary["sent_samples"].mean()
-            costs = [cell.number for cell in _printed(dataset, "communication_cost_vs_centralized")]
-            costs += [100 - cell.number for cell in _printed(dataset, "communication_reduction_vs_centralized")]
+            costs = [cell.number for cell in _printed_cells(dataset, "communication_cost_vs_centralized")]
+            costs += [100 - cell.number for cell in _printed_cells(dataset, "communication_reduction_vs_centralized")]
             points = [(0.0, cost / 100 * everything) for cost in costs]
-            crosses(panels[2], points, LEARNERS[FEDERATED], look_of(FEDERATED))
+            draw_crosses(panels[2], points, LEARNERS[FEDERATED], look_of(FEDERATED))
         panels[2].set_ylim(bottom=0)
         panels[1].set_title(f"{TITLES[dataset]}: {OVER_GAMMA} of the {PUBLISHED_PARTICIPANTS} participants")
     else:
@@ -126,11 +126,11 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
         if dataset != "ellipses":
             most = max(setting.size for setting in pairs)
             title += f": {most} of the {PUBLISHED_PARTICIPANTS} participants are available"
-            printed = _printed(dataset, "accuracy")
+            printed = _printed_cells(dataset, "accuracy")
             learners = {words: name for name, words in LEARNERS.items()}
             for cell in printed:
                 look = look_of(learners[cell.algorithm])
-                crosses(axes, [(PUBLISHED_PARTICIPANTS, cell.number)], cell.algorithm, look)
+                draw_crosses(axes, [(PUBLISHED_PARTICIPANTS, cell.number)], cell.algorithm, look)
             axes.set_xticks([*sorted(curve), *[PUBLISHED_PARTICIPANTS] * bool(printed)])
         axes.set_xlabel("training samples of all agents" if dataset == "ellipses" else "participants, each is an agent")
         axes.set_title(f"{title}\nγ = {OVER_SIZE[dataset]:g}", fontsize="medium")
@@ -141,7 +141,7 @@ def _compared_functions(runs: Iterable[FinishedRun]) -> dict[float, Pair]:
     """Runs of both learners with saved models, by the number of simulated samples."""
     found = {
         float(setting.size): pair
-        for setting, pair in _pairs(runs).items()
+        for setting, pair in _pair_runs(runs).items()
         if setting.dataset == "ellipses"
         and _on_curve(setting, over_gamma=False)
         and all(MODEL in one.run.provenance["files"] for one in pair.values())
@@ -150,13 +150,13 @@ def _compared_functions(runs: Iterable[FinishedRun]) -> dict[float, Pair]:
     return found
 
 
-def _apart(pair: Pair) -> pd.DataFrame:
+def _distances(pair: Pair) -> pd.DataFrame:
     """|f_F - f_C| / |f_C| over the simulated space, and the same distance of alpha over all nodes, by replicate."""
     low, high = Ellipses().subspaces()
     axes = np.linspace(low.min(axis=0), high.max(axis=0), PLACES).T
     places = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     shares = []
-    for learned in zip(*(load(pair[name].run.folder).learned for name in (FEDERATED, CENTRALIZED)), strict=True):
+    for learned in zip(*(load_model(pair[name].run.folder).learned for name in (FEDERATED, CENTRALIZED)), strict=True):
         functions: list[Any] = [one.function for one in learned]
         f = np.stack([one.sums(places)[0] for one in functions])
         nodes, at = np.unique(np.concatenate([one.points @ (1, 1j) for one in functions]), return_inverse=True)
@@ -169,11 +169,11 @@ def _apart(pair: Pair) -> pd.DataFrame:
 
 def _apart_over_size(runs: Iterable[FinishedRun]) -> tuple[Figure, int | str]:
     """Draw curves for Theorem 2, by which alpha_F - alpha_C goes to 0 as the number of samples grows."""
-    apart = {size: _apart(pair) for size, pair in _compared_functions(runs).items()}
-    figure, panels = canvas(2)
+    apart = {size: _distances(pair) for size, pair in _compared_functions(runs).items()}
+    figure, panels = panel_row(2)
     for axes, name in zip(panels, ("f", "α"), strict=True):
         label = f"|{name} of PF − {name} of PC| / |{name} of PC|"
-        sweep(axes, {size: shares[name] for size, shares in apart.items()}, label, look_of(FEDERATED))
+        draw_sweep(axes, {size: shares[name] for size, shares in apart.items()}, label, look_of(FEDERATED))
         axes.set_ylabel(f"relative distance of {name}")
         axes.set_xlabel("training samples of all agents")
         axes.set_ylim(bottom=0)
@@ -181,30 +181,30 @@ def _apart_over_size(runs: Iterable[FinishedRun]) -> tuple[Figure, int | str]:
     return figure, spread_over(len(shares) for shares in apart.values())
 
 
-def _further(runs: list[FinishedRun]) -> str:
+def _gap_text(runs: list[FinishedRun]) -> str:
     """Text below the curves for Theorem 2, on both ends of the curves."""
     pairs = _compared_functions(runs)
     ends = []
     for size in dict.fromkeys((min(pairs), max(pairs))):
-        f, alpha = 100 * _apart(pairs[size]).mean()
+        f, alpha = 100 * _distances(pairs[size]).mean()
         ends.append(f"f differs by {f:.0f} % and alpha by {alpha:.0f} % with {size:g} samples")
     return f"The paper: alpha of both learners becomes equal with more samples. Here: {'; '.join(ends)}."
 
 
-def _behind(number: str, words: str) -> Callable[[list[FinishedRun]], str]:
+def _accuracy_claim(number: str, words: str) -> Callable[[list[FinishedRun]], str]:
     """Text below a figure of accuracies, on both learners at both ends of the curves."""
 
     def claim(runs: list[FinishedRun]) -> str:
         dataset = {"2": "ellipses"}.get(number, "wisdm_write_type")
         curve = {
             setting.size: pair
-            for setting, pair in _pairs(runs).items()
+            for setting, pair in _pair_runs(runs).items()
             if setting.dataset == dataset and _on_curve(setting, over_gamma=False)
         }
         unit = "samples" if dataset == "ellipses" else "participants"
         ends = [
-            f"{100 * _accuracy(curve[size][FEDERATED].run).mean():.1f} % federated and "
-            f"{100 * _accuracy(curve[size][CENTRALIZED].run).mean():.1f} % centralized with {size} {unit}"
+            f"{100 * _run_accuracy(curve[size][FEDERATED].run).mean():.1f} % federated and "
+            f"{100 * _run_accuracy(curve[size][CENTRALIZED].run).mean():.1f} % centralized with {size} {unit}"
             for size in dict.fromkeys((min(curve), max(curve)))
         ]
         return f"The paper: {words}. Here: {'; '.join(ends)}."
@@ -214,9 +214,11 @@ def _behind(number: str, words: str) -> Callable[[list[FinishedRun]], str]:
 
 CLAIMS = {
     "1": lambda _: "The paper: this space. Here: drawn from the formulas of its text.",
-    "2": _behind("2", "below 400 samples the federated learner is more accurate; with more samples the two converge"),
-    "4": _behind("4", "the accuracy of both learners falls as the number of agents grows"),
-    THEOREM: _further,
+    "2": _accuracy_claim(
+        "2", "below 400 samples the federated learner is more accurate; with more samples the two converge"
+    ),
+    "4": _accuracy_claim("4", "the accuracy of both learners falls as the number of agents grows"),
+    THEOREM: _gap_text,
 }
 """For figures without published values: the paper's claims, and our results."""
 
@@ -227,11 +229,11 @@ def _on_curve(setting: Setting, over_gamma: bool) -> bool:
     return OVER_SIZE.get(setting.dataset) == setting.gamma
 
 
-def _pairs(runs: Iterable[FinishedRun]) -> dict[Setting, Pair]:
+def _pair_runs(runs: Iterable[FinishedRun]) -> dict[Setting, Pair]:
     """Runs of both learners on the same splits, by setting and sorted."""
     by_setting: dict[Setting, Pair] = {}
-    for one in find("parsimonious", runs, *PAIRED):
-        dataset, algo, name = one.run.config["dataset"], one.run.config["algo"], _data(one)
+    for one in find_paper_runs("parsimonious", runs, *PAIRED):
+        dataset, algo, name = one.run.config["dataset"], one.run.config["algo"], _data_name(one)
         size = int(dataset["rows"] if name == "ellipses" else dataset["participants"])
         setting = Setting(name, size, float(algo["gamma"]), int(algo["steps"]))
         by_setting.setdefault(setting, {})[one.run.algorithm] = one
@@ -246,15 +248,15 @@ def _same_splits(one: FinishedRun, other: FinishedRun) -> bool:
     return all(one.config[key] == other.config[key] for key in ("seed", "dataset", "replicates"))
 
 
-def _data(one: Found) -> str:
+def _data_name(one: Found) -> str:
     """Name of the data set, or of the activities that are classified."""
     return str(one.job.cell["data"])
 
 
-def _compared(setting: Setting, pair: Pair) -> dict[str, object]:
+def _compare_pair(setting: Setting, pair: Pair) -> dict[str, object]:
     """Means of both learners on the same splits, and their mean paired difference with Student's 95 % interval."""
     federated, centralized = pair[FEDERATED].run.summary, pair[CENTRALIZED].run.summary
-    accuracy = {name: 100 * _accuracy(one.run) for name, one in pair.items()}
+    accuracy = {name: 100 * _run_accuracy(one.run) for name, one in pair.items()}
     difference = accuracy[FEDERATED] - accuracy[CENTRALIZED]
     low, high = student_interval(difference.to_numpy(float))
     return {
@@ -278,7 +280,7 @@ def _compared(setting: Setting, pair: Pair) -> dict[str, object]:
     }
 
 
-def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
+def _cell_answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
     """Our answers, with ten participants, or with all available ones if the paper has all 51."""
     mine = {setting: pair for setting, pair in pairs.items() if setting.dataset == cell.dataset}
     if cell.metric == "accuracy":
@@ -290,7 +292,7 @@ def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
         one = curve[most][learner]
         # The participants are other and fewer than in the paper, so the answer is shown but not evidence.
         words = f"{most} participants available; {one.switch}"
-        return [replace(one.answer(100 * _accuracy(one.run)), switch=words, reading="")]
+        return [replace(one.answer(100 * _run_accuracy(one.run)), switch=words, reading="")]
     found = {setting: pair for setting, pair in mine.items() if (setting.size, setting.gamma) == (OVER_GAMMA, 0)}
     answers = []
     for pair in found.values():
@@ -300,9 +302,9 @@ def _answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
     return answers
 
 
-def _machines(runs: list[FinishedRun], pairs: dict[Setting, Pair]) -> pd.DataFrame:
+def _machines_table(runs: list[FinishedRun], pairs: dict[Setting, Pair]) -> pd.DataFrame:
     """Accuracy and sent samples of all four methods on WISDM; each of n replicates has its own split."""
-    machines = find("parsimonious", runs, "parsimonious/machines")
+    machines = find_paper_runs("parsimonious", runs, "parsimonious/machines")
     rows = []
     for one in machines:
         sent, participants = one.run.summary["sent_samples"], one.run.config["dataset"]["participants"]
@@ -311,18 +313,22 @@ def _machines(runs: list[FinishedRun], pairs: dict[Setting, Pair]) -> pd.DataFra
             other.run for other in machines if other.run.algorithm == MACHINES[0] and _same_splits(one.run, other.run)
         ]
         everything = pooled[-1].summary["sent_samples"] if pooled else sent * np.nan
-        rows.append(_row(_data(one), participants, one.run, everything))
+        rows.append(_machine_row(_data_name(one), participants, one.run, everything))
     for setting, pair in pairs.items():
         if setting.dataset != "ellipses":
             for one in pair.values():
                 everything = pair[CENTRALIZED].run.summary["sent_samples"]
-                rows.append({**_row(setting.dataset, setting.size, one.run, everything), "gamma": setting.gamma})
+                rows.append(
+                    {**_machine_row(setting.dataset, setting.size, one.run, everything), "gamma": setting.gamma}
+                )
     require_found(rows, "table", "parsimonious/machines")
     return pd.DataFrame(rows).sort_values(["dataset", "participants", "algorithm"], kind="stable")
 
 
-def _row(dataset: str, participants: int, run: FinishedRun, everything: "pd.Series[float]") -> dict[str, object]:
-    accuracy, sent = 100 * _accuracy(run), run.summary["sent_samples"]
+def _machine_row(
+    dataset: str, participants: int, run: FinishedRun, everything: "pd.Series[float]"
+) -> dict[str, object]:
+    accuracy, sent = 100 * _run_accuracy(run), run.summary["sent_samples"]
     return {
         "dataset": dataset,
         "participants": participants,
@@ -334,7 +340,7 @@ def _row(dataset: str, participants: int, run: FinishedRun, everything: "pd.Seri
     }
 
 
-def _accuracy(run: FinishedRun) -> "pd.Series[float]":
+def _run_accuracy(run: FinishedRun) -> "pd.Series[float]":
     return 1 - run.summary["test_error"]
 
 
@@ -343,17 +349,19 @@ def _sent_percent(pair: Pair) -> "pd.Series[float]":
     return 100 * pair[FEDERATED].run.summary["sent_samples"] / pair[CENTRALIZED].run.summary["sent_samples"]
 
 
-def _printed(dataset: str, metric: str) -> list[Cell]:
-    return [cell for cell in published("parsimonious", "text") if (cell.dataset, cell.metric) == (dataset, metric)]
+def _printed_cells(dataset: str, metric: str) -> list[Cell]:
+    return [
+        cell for cell in published_cells("parsimonious", "text") if (cell.dataset, cell.metric) == (dataset, metric)
+    ]
 
 
-def _space() -> Figure:
+def _draw_space() -> Figure:
     """Draw the classes, and the subspaces of the nine agents."""
-    figure, (axes,) = canvas(1)
+    figure, (axes,) = panel_row(1)
     data = Ellipses()
     low, high = data.subspaces()
     side = np.stack(np.meshgrid(*np.linspace(low.min(axis=0), high.max(axis=0), 400).T, indexing="ij"), axis=-1)
-    inside = labels(side.reshape(-1, 2)).reshape(side.shape[:2]) > 0
+    inside = ellipse_labels(side.reshape(-1, 2)).reshape(side.shape[:2]) > 0
     axes.contour(side[..., 0], side[..., 1], inside, levels=[0.5], colors=[colour_of(6)])
     axes.plot([], [], color=colour_of(6), label="border of class 1, which lies inside")
     for number, (corner, opposite) in enumerate(zip(low, high, strict=True)):

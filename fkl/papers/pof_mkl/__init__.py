@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 from matplotlib.figure import Figure
 
-from fkl.config.experiments import readings_tried, variants
-from fkl.papers.cells import AS_PUBLISHED, AS_STATED, Answer, Cell, answered, published
-from fkl.papers.our_runs import Found, find, of_cell, require_found
+from fkl.config.experiments import paper_variants, readings_tried
+from fkl.papers.cells import AS_PUBLISHED, AS_STATED, Answer, Cell, add_answers, published_cells
+from fkl.papers.our_runs import Found, find_paper_runs, of_cell, require_found
 from fkl.papers.panels import dataset_panels
 from fkl.report.colours import looks_of
-from fkl.report.figures import band, crosses, spread_over, sweep
+from fkl.report.figures import draw_band, draw_crosses, draw_sweep, spread_over
 from fkl.runs.finished_runs import FinishedRun
 
 LINEAR = "linear comparator"
@@ -36,9 +36,9 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
     Spread and n are over replicates in tables 1 and 2, and over clients in table 3. Tables 2 and 3 also have the
     published spread. Table 2 also has MSE / sqrt(T), which the paper prints as the spread.
     """
-    found = find("pof_mkl", runs, *TABLE)
+    found = find_paper_runs("pof_mkl", runs, *TABLE)
     require_found(found, "table", "pof_mkl/table1")
-    named = variants("pof_mkl")
+    named = paper_variants("pof_mkl")
 
     def answers(cell: Cell) -> list[Answer]:
         ours = []
@@ -59,12 +59,12 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
             ours = [replace(one, more={"mse_over_root_of_rounds": one.ours / scale}) for one in ours]
         return sorted(ours, key=lambda answer: (order.index(answer.reading), answer.switch))
 
-    cells = published("pof_mkl", "3" if number == "3" else "1")
+    cells = published_cells("pof_mkl", "3" if number == "3" else "1")
     if number == "2":  # table 2 repeats means of table 1, with a spread
         cells = [replace(cell, table="2", follows_from="Table 1") for cell in cells if not np.isnan(cell.spread)]
     if number == "3":  # its spread is over clients
         cells = [replace(cell, sd=np.nan) for cell in cells]
-    return answered(cells, answers, readings_tried("pof_mkl"))
+    return add_answers(cells, answers, readings_tried("pof_mkl"))
 
 
 def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
@@ -77,7 +77,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
         Number of replicates in the curves.
     """
     by_panel: dict[str, list[Found]] = {f"{name}, {reading}": [] for name in DATASETS for reading in READINGS}
-    for one in find("pof_mkl", runs, *FIGURE[number]):
+    for one in find_paper_runs("pof_mkl", runs, *FIGURE[number]):
         if one.variant in READINGS and one.run.algorithm in ("vM-KOFL", "POF-MKL"):
             by_panel[f"{one.run.dataset}, {one.variant}"].append(one)
     shown = [panel for panel, found in by_panel.items() if found]
@@ -94,10 +94,10 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
                 if (run := curves.get((algorithm, setting))) is not None:
                     drawn.append(run.replicates)
                     rounds = run.rounds.assign(average=run.rounds["regret_hindsight"] / run.rounds["round"])
-                    band(axes, rounds, "average", name, looks[name])
+                    draw_band(axes, rounds, "average", name, looks[name])
                     last = int(run.rounds["round"].max())
                     printed = _printed_regret(dataset, algorithm, setting)
-                    crosses(axes, [(last, value / last) for value in printed], name, looks[name])
+                    draw_crosses(axes, [(last, value / last) for value in printed], name, looks[name])
             axes.set_yscale("log")
         else:
             sweeps = [one.run for one in found]
@@ -106,9 +106,9 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
                 by_xi = {run.config["algo"]["xi"]: run for run in sweeps if run.config["algo"]["M"] == M}
                 if by_xi:
                     values = {xi: run.summary["regret_hindsight"] for xi, run in by_xi.items()}
-                    sweep(axes, values, names[key], looks[names[key]])
+                    draw_sweep(axes, values, names[key], looks[names[key]])
                     printed = _printed_regret(dataset, *key)
-                    crosses(axes, [(PRINTED_XI, value) for value in printed], names[key], looks[names[key]])
+                    draw_crosses(axes, [(PRINTED_XI, value) for value in printed], names[key], looks[names[key]])
             axes.set_xlabel("exploration rate ξ")
     first = "regret in hindsight / round" if number == "1" else "regret in hindsight after all rounds"
     panels[next(iter(panels))].set_ylabel(f"{first},\nmean of clients (squared error)")
@@ -117,7 +117,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
 
 def _printed_regret(dataset: str, algorithm: str, setting: str) -> list[float]:
     """Regret after all rounds, from the paper's Table 3."""
-    cells = published("pof_mkl", "3")
+    cells = published_cells("pof_mkl", "3")
     return [cell.number for cell in cells if cell.key[:3] == (dataset, algorithm, setting)]
 
 

@@ -12,18 +12,18 @@ from typing import Any, TypeVar
 import numpy as np
 import pandas as pd
 
-from fkl.basics.errors import FklError, plural
+from fkl.basics.errors import FklError, count_of
 from fkl.basics.files import whole_file, write_text
 from fkl.report.compare import pairs
-from fkl.report.compare.cells import Cell, Cells, arrange
-from fkl.report.compare.choosing import choose
-from fkl.report.compare.courses import course
+from fkl.report.compare.cells import Cell, Cells, arrange_cells
+from fkl.report.compare.choosing import choose_runs
+from fkl.report.compare.courses import metric_course
 from fkl.report.compare.pivot import Pivot
 from fkl.report.compare.row_order import about_row_order
 from fkl.report.compare.steps import about_steps
 from fkl.runs.finished_runs import Collected, EndedRun, FinishedRun
 from fkl.runs.metrics import LARGER_IS_BETTER, MAIN, defining_keys, main_metric, require_metric
-from fkl.screen.messages import say, showing
+from fkl.screen.messages import print_lines, show_messages
 from fkl.screen.pictures import Picture, Pictures
 from fkl.screen.sheet import Sheet
 from fkl.statistics.verdicts import ADJUSTED, Verdict, about_best, as_table
@@ -72,7 +72,7 @@ class Comparison:
 
     @cached_property
     def _compared(self) -> tuple[dict[str, list[Verdict]], list[str]]:
-        return pairs.verdicts(self.pivot)
+        return pairs.pair_verdicts(self.pivot)
 
     @cached_property
     def _ranked(self) -> tuple[pd.DataFrame, list[str]]:
@@ -132,10 +132,10 @@ class Comparison:
     def course(self, cell: Cell) -> pd.DataFrame:
         """Metric over rounds and costs for the units of a cell: the rows of one curve per seed or replicate.
 
-        Diverged runs are omitted. Columns are those of `fkl.report.compare.courses.course`.
+        Diverged runs are omitted. Columns are those of `fkl.report.compare.courses.metric_course`.
         """
         if cell not in self._courses:
-            curves = [course(run, self.metric) for run in self.cells.finished(cell)]
+            curves = [metric_course(run, self.metric) for run in self.cells.finished(cell)]
             whole = pd.concat(curves) if curves else pd.DataFrame()
             self._courses[cell] = self.pivot.units[cell.dataset].curves(whole) if len(whole) else whole
         return self._courses[cell]
@@ -156,9 +156,9 @@ class Comparison:
         style : {"screen", "paper", "column"}
             The last two are for a paper: its width, 8-point letters, and each caption in a .txt file.
         """
-        from fkl.report.compare.figures import draw
+        from fkl.report.compare.figures import draw_comparison
 
-        drawn = draw(self.pivot, self.cells, self.ranks, self.course, dark, style)
+        drawn = draw_comparison(self.pivot, self.cells, self.ranks, self.course, dark, style)
         return Pictures({name: Picture(files) for name, files in drawn.items()})
 
     def show(self, format: str = "table") -> None:
@@ -167,11 +167,11 @@ class Comparison:
         if format != "table":
             return
         if self.verdicts:
-            say("", *self.verdicts, f"({self.about_verdicts}.)")
+            print_lines("", *self.verdicts, f"({self.about_verdicts}.)")
         if len(self.ranks):
             best = [f"{method} {rank:.2f}" for method, rank in self.ranks.mean().head(MOST_ROWS).items()]
-            say("", f"Average ranks over {plural(len(self.ranks), 'data set')}: {', '.join(best)}")
-        say("", *self.remarks)
+            print_lines("", f"Average ranks over {count_of(len(self.ranks), 'data set')}: {', '.join(best)}")
+        print_lines("", *self.remarks)
 
     def write(self, folder: str | Path, dark: bool = False, style: str = "screen") -> list[Path]:
         """Write all tables and figures, and return the file names.
@@ -236,7 +236,7 @@ def compare(
     fkl.basics.errors.FklError
         If a word finds no run, or no run has the metric.
     """
-    return compare_runs(_chosen(runs), metric, by)
+    return compare_runs(_read_chosen(runs), metric, by)
 
 
 def rounds(runs: str | PathLike[str] | Iterable[str | PathLike[str]] = ()) -> pd.DataFrame:
@@ -269,13 +269,13 @@ def rounds(runs: str | PathLike[str] | Iterable[str | PathLike[str]] = ()) -> pd
     Raker (eta=0.5)   0.50        0.048
     Name: mse, dtype: float64
     """
-    return arrange(_chosen(runs).runs).rounds()
+    return arrange_cells(_read_chosen(runs).runs).rounds()
 
 
-def _chosen(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> Collected:
+def _read_chosen(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> Collected:
     """Read the chosen runs, and warn about those that are omitted."""
-    with showing(warning_lines=False):
-        found = choose([runs] if isinstance(runs, str | PathLike) else runs)
+    with show_messages(warning_lines=False):
+        found = choose_runs([runs] if isinstance(runs, str | PathLike) else runs)
         found.warn()
     return found
 
@@ -299,7 +299,7 @@ def compare_runs(found: Collected, metric: str | None = None, by: Sequence[str] 
     function = max(functions, key=lambda one: len(functions[one]))
     notes += _other_functions(functions, function, metric)
     lost = by_function([run for run in found.lost if run.dataset not in elsewhere], metric, by).get(function, [])
-    return Comparison(arrange([*lost, *functions[function]], by), metric, notes)
+    return Comparison(arrange_cells([*lost, *functions[function]], by), metric, notes)
 
 
 def by_function(runs: Iterable[Run], metric: str, by: Sequence[str] = ()) -> dict[Function, list[Run]]:
@@ -327,7 +327,7 @@ def _other_functions(functions: dict[Function, list[FinishedRun]], kept: Functio
     for function, some in functions.items():
         if function != kept:
             which = (
-                f"{plural(len(some), 'run')} of {' and '.join(dict.fromkeys(run.algorithm for run in some))} omitted"
+                f"{count_of(len(some), 'run')} of {' and '.join(dict.fromkeys(run.algorithm for run in some))} omitted"
             )
             why = f"{metric} is another function with {words[function]} than with {words[kept]}"
             instead = f"compare these with {words[function]}" if function else "compare these alone"
@@ -342,14 +342,14 @@ def _left_out(runs: Sequence[FinishedRun], metric: str) -> list[str]:
         methods.setdefault(main_metric(run.summary), []).append(run.algorithm)
     notes = []
     for error, names in methods.items():
-        which = f"{plural(len(names), 'run')} of {' and '.join(dict.fromkeys(names))} omitted"
+        which = f"{count_of(len(names), 'run')} of {' and '.join(dict.fromkeys(names))} omitted"
         other = error != metric and metric in MAIN
         why = f"another kind of error ({error}, not {metric}); compare these with --metric={error}"
         notes.append(f"{which}: {why if other else f'{metric} is not known in every replicate'}.")
     return notes
 
 
-def command(
+def compare_command(
     where: Sequence[str] = (),
     metric: str | None = None,
     by: Sequence[str] = (),
@@ -376,16 +376,16 @@ def command(
     rounds : str or Path, optional
         File for the rounds of all runs, see the function `rounds`.
     """
-    found = choose(where)
+    found = choose_runs(where)
     found.warn()
     made = compare_runs(found, metric, by)
     files = made.write(out, dark, style)
     if rounds is not None:
-        write_text(Path(rounds), arrange(found.runs).rounds().to_csv(index=False, float_format="%.15g"))
+        write_text(Path(rounds), arrange_cells(found.runs).rounds().to_csv(index=False, float_format="%.15g"))
     made.show(format)
     if format == "table":
-        say(
+        print_lines(
             "",
-            f"{plural(len(made.cells.every), 'run')} compared, all with unchanged checksums",
+            f"{count_of(len(made.cells.every), 'run')} compared, all with unchanged checksums",
             f"  files  {out} ({len(files)})",
         )

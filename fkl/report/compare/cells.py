@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fkl.basics.errors import FklError, plural, require
+from fkl.basics.errors import FklError, count_of, require
 from fkl.data.baselines import CONSTANTS
-from fkl.report.compare.labels import Flat, by_hand, flat, key_values, varying
+from fkl.report.compare.labels import Flat, by_hand, flat_config, key_values, varying_keys
 from fkl.runs.finished_runs import EndedRun, FinishedRun
 
 PAIR = ["seed", "replicate"]
@@ -51,8 +51,8 @@ class Cells:
     notes: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
-        methods, datasets = plural(len(self.methods), "method"), plural(len(self.datasets), "data set")
-        return f"<{plural(len(self.every), 'run')} of {methods} on {datasets}>"
+        methods, datasets = count_of(len(self.methods), "method"), count_of(len(self.datasets), "data set")
+        return f"<{count_of(len(self.every), 'run')} of {methods} on {datasets}>"
 
     @property
     def methods(self) -> list[str]:
@@ -154,14 +154,14 @@ class Cells:
 
     def _named(self, cell: Cell, run: EndedRun) -> dict[str, Any]:
         """Columns that distinguish a run from the others."""
-        config = flat(run.config)
+        config = flat_config(run.config)
         named = {"run": run.folder.name, **cell._asdict(), "algorithm": run.algorithm}
         values = {key: config.get(key) for key in self.keys}
         values = {key: str(value) if isinstance(value, list) else value for key, value in values.items()}
         return named | values | {"seed": run.config["seed"]}
 
 
-def arrange(runs: Iterable[EndedRun], by: Sequence[str] = ()) -> Cells:
+def arrange_cells(runs: Iterable[EndedRun], by: Sequence[str] = ()) -> Cells:
     """Put runs in cells.
 
     A method is an algorithm with the keys that were set by the user, or that differ between its runs on the same data.
@@ -179,7 +179,7 @@ def arrange(runs: Iterable[EndedRun], by: Sequence[str] = ()) -> Cells:
     fkl.basics.errors.FklError
         If no run has a key in `by`.
     """
-    placed = [(run, flat(run.config)) for run in runs]
+    placed = [(run, flat_config(run.config)) for run in runs]
     if not placed:
         raise FklError("compare: no run is left")
     for key in by:
@@ -189,8 +189,8 @@ def arrange(runs: Iterable[EndedRun], by: Sequence[str] = ()) -> Cells:
     in_all = [word for word in hands[0].items() if all(word in hand.items() for hand in hands)]
     cells = Cells(set_in_all=[f"{key}={value}" for key, value in in_all if key not in OF_A_PAIR])
     own = [dict(word for word in hand.items() if word not in in_all) for hand in hands]
-    columns, of_data = _columns(placed, by)
-    rows, of_methods = _rows(placed, own, columns, by, cells.notes)
+    columns, of_data = _data_labels(placed, by)
+    rows, of_methods = _method_labels(placed, own, columns, by, cells.notes)
     cells.keys = [*dict.fromkeys([*of_methods, *of_data])]
     chosen: dict[tuple[Cell, int], EndedRun] = {}
     for (run, config), dataset, method in zip(placed, columns, rows, strict=True):
@@ -205,17 +205,19 @@ def arrange(runs: Iterable[EndedRun], by: Sequence[str] = ()) -> Cells:
 Placed = list[tuple[EndedRun, Flat]]
 
 
-def _columns(placed: Placed, by: Sequence[str]) -> tuple[list[str], list[str]]:
+def _data_labels(placed: Placed, by: Sequence[str]) -> tuple[list[str], list[str]]:
     """Label of each run's data, and the keys in them."""
     groups: dict[str, list[Flat]] = {}
     for run, config in placed:
-        groups.setdefault(run.dataset, []).append(_only(config, True, by))
-    keys = {name: varying(configs) for name, configs in groups.items()}
-    labels = [_label(run.dataset, _only(config, True, by), keys[run.dataset]) for run, config in placed]
+        groups.setdefault(run.dataset, []).append(_identifying_keys(config, True, by))
+    keys = {name: varying_keys(configs) for name, configs in groups.items()}
+    labels = [
+        _label_with_keys(run.dataset, _identifying_keys(config, True, by), keys[run.dataset]) for run, config in placed
+    ]
     return labels, [key for several in keys.values() for key in several]
 
 
-def _rows(
+def _method_labels(
     placed: Placed, own: list[Flat], columns: list[str], by: Sequence[str], notes: list[str]
 ) -> tuple[list[str], list[str]]:
     """Label of each run's method, and all keys that differ; a difference only between data sets becomes a note.
@@ -225,12 +227,12 @@ def _rows(
     groups: dict[str, dict[str, list[Flat]]] = {}
     handed: dict[str, list[str]] = {}
     for (run, config), hand, column in zip(placed, own, columns, strict=True):
-        groups.setdefault(run.algorithm, {}).setdefault(column, []).append(_only(config, False, by))
-        handed.setdefault(run.algorithm, []).extend(_only(hand, False, by))
+        groups.setdefault(run.algorithm, {}).setdefault(column, []).append(_identifying_keys(config, False, by))
+        handed.setdefault(run.algorithm, []).extend(_identifying_keys(hand, False, by))
     keys, all_keys = {}, []
     for name, on_data in groups.items():
-        keys[name] = [*dict.fromkeys(key for some in on_data.values() for key in varying(some))]
-        all_keys += (everywhere := varying([one for some in on_data.values() for one in some]))
+        keys[name] = [*dict.fromkeys(key for some in on_data.values() for key in varying_keys(some))]
+        all_keys += (everywhere := varying_keys([one for some in on_data.values() for one in some]))
         if tuned := [key for key in everywhere if key not in keys[name]]:
             alike: dict[str, list[str]] = {}
             for column, some in on_data.items():
@@ -242,13 +244,13 @@ def _rows(
         keys[name] += alone
         all_keys += alone
     labels = [
-        _label(run.algorithm, _only(hand | config, False, by), keys[run.algorithm])
+        _label_with_keys(run.algorithm, _identifying_keys(hand | config, False, by), keys[run.algorithm])
         for (run, config), hand in zip(placed, own, strict=True)
     ]
     return labels, all_keys
 
 
-def _only(config: Flat, data: bool, by: Sequence[str]) -> Flat:
+def _identifying_keys(config: Flat, data: bool, by: Sequence[str]) -> Flat:
     """Keys that identify a run's data, or the other keys."""
     return {
         key: value
@@ -257,7 +259,7 @@ def _only(config: Flat, data: bool, by: Sequence[str]) -> Flat:
     }
 
 
-def _label(name: str, config: Flat, keys: Sequence[str]) -> str:
+def _label_with_keys(name: str, config: Flat, keys: Sequence[str]) -> str:
     """A label such as ``POF-MKL (eta=1 M=5)``, without commas, because lists of labels have commas."""
     words = key_values(config, keys)
     return f"{name} ({words})" if words else name

@@ -13,8 +13,8 @@ import yaml
 
 from fkl import conf_folder
 from fkl.basics.errors import FklError, in_one_line, require
-from fkl.report.compare.labels import CLASS, Flat, flat
-from fkl.runs.finished_runs import CONFIG_FILE, Collected, DivergedRun, EndedRun, FinishedRun, entries
+from fkl.report.compare.labels import CLASS, Flat, flat_config
+from fkl.runs.finished_runs import CONFIG_FILE, Collected, DivergedRun, EndedRun, FinishedRun, folder_entries
 from fkl.runs.folder import LAST_FILE
 
 VERIFIED = (CONFIG_FILE, "summary.csv", "rounds.csv")
@@ -26,7 +26,7 @@ GLOB = re.compile(r"[*?\[]")
 MOST_TOLD = 12
 
 
-def choose(where: Iterable[str | PathLike[str]]) -> Collected:
+def choose_runs(where: Iterable[str | PathLike[str]]) -> Collected:
     """Read the runs named by some words.
 
     Parameters
@@ -44,7 +44,7 @@ def choose(where: Iterable[str | PathLike[str]]) -> Collected:
     filters = [word for word in words if _is_filter(word)]
     places = [word for word in words if not _is_filter(word)] or ["outputs"]
     found = Collected()
-    for folder in dict.fromkeys(folder.resolve() for place in places for folder in _folders(place)):
+    for folder in dict.fromkeys(folder.resolve() for place in places for folder in _run_folders(place)):
         found.add(folder, VERIFIED)
     if not found.whole:
         found.warn()
@@ -54,7 +54,7 @@ def choose(where: Iterable[str | PathLike[str]]) -> Collected:
     found.whole.sort(key=lambda run: run.ended)
     ended: list[EndedRun] = [*found.diverged, *found.whole]
     for word in filters:
-        ended = _fitting(word, ended)
+        ended = _runs_with_value(word, ended)
     found.whole = [run for run in ended if isinstance(run, FinishedRun)]
     found.diverged = [run for run in ended if isinstance(run, DivergedRun)]
     return found
@@ -64,7 +64,7 @@ def _is_filter(word: str) -> bool:
     return re.match(r"[A-Za-z_][\w.]*=", word) is not None and not Path(word).exists()
 
 
-def _folders(place: str) -> list[Path]:
+def _run_folders(place: str) -> list[Path]:
     """Folders of runs at a path, or at every path that a glob matches."""
     if not GLOB.search(place) or Path(place).exists():
         return _of_one(Path(place))
@@ -85,7 +85,7 @@ def _of_one(place: Path) -> list[Path]:
         return [place]
     outputs = place.parent if place.name == "runs" else place
     there = outputs / "runs"
-    several = [*entries(there), *entries(outputs / "failed")] if there.is_dir() else entries(place)
+    several = [*folder_entries(there), *folder_entries(outputs / "failed")] if there.is_dir() else folder_entries(place)
     return [folder for folder in several if _may_be_run(folder)]
 
 
@@ -110,42 +110,42 @@ def _of_sweep(table: Path) -> list[Path]:
     return [next((base / folder for base in above if (base / folder).is_dir()), folder) for folder in told]
 
 
-def _fitting(word: str, runs: list[EndedRun]) -> list[EndedRun]:
+def _runs_with_value(word: str, runs: list[EndedRun]) -> list[EndedRun]:
     """Runs that have one of these values of a key."""
     key, _, text = word.partition("=")
     wanted = text.split(",")
-    fitting = [run for run in runs if any(_fits(run, key, one) for one in wanted)]
+    fitting = [run for run in runs if any(_has_value(run, key, one) for one in wanted)]
     if not fitting:
-        there = sorted({name for run in runs for name in _values(run, key)})
+        there = sorted({name for run in runs for name in _values_of_key(run, key)})
         told = ", ".join(there[:MOST_TOLD]) + (", ..." if len(there) > MOST_TOLD else "")
         raise FklError(f"{word}: matches none of {len(runs)} runs; " + (f"there is {told}" if there else "no such key"))
     return fitting
 
 
-def _fits(run: EndedRun, key: str, wanted: str) -> bool:
-    config = flat(run.config)
+def _has_value(run: EndedRun, key: str, wanted: str) -> bool:
+    config = flat_config(run.config)
     if key in config:
-        return bool(config[key] == _parsed(wanted))
-    return _plain(wanted) in {_plain(name) for name in _names(run, key, config)}
+        return bool(config[key] == _parse_value(wanted))
+    return _normalised_name(wanted) in {_normalised_name(name) for name in _names_of_choice(run, key, config)}
 
 
-def _values(run: EndedRun, key: str) -> list[str]:
-    config = flat(run.config)
-    return [str(config[key])] if key in config else _names(run, key, config)[-1:]
+def _values_of_key(run: EndedRun, key: str) -> list[str]:
+    config = flat_config(run.config)
+    return [str(config[key])] if key in config else _names_of_choice(run, key, config)[-1:]
 
 
-def _names(run: EndedRun, group: str, config: Flat) -> list[str]:
+def _names_of_choice(run: EndedRun, group: str, config: Flat) -> list[str]:
     """Names of a group's choice: its class and module, and its displayed name."""
     target = config.get(f"{group}.{CLASS}")
     if target is None:
         return []
     *_, module, name = ["", *str(target).split(".")]
     own = {"algo": run.algorithm, "dataset": run.dataset}
-    return [name, *_choices(group).get(str(target), []), *([module, own[group]] if group in NAMED else [])]
+    return [name, *_choices_by_class(group).get(str(target), []), *([module, own[group]] if group in NAMED else [])]
 
 
 @cache
-def _choices(group: str) -> dict[str, list[str]]:
+def _choices_by_class(group: str) -> dict[str, list[str]]:
     """Name of a group's choice by its class, without classes that several choices share."""
     found: dict[str, list[str]] = {}
     for file in sorted((conf_folder() / group).glob("*.yaml")):
@@ -154,12 +154,12 @@ def _choices(group: str) -> dict[str, list[str]]:
     return {target: names for target, names in found.items() if len(names) == 1}
 
 
-def _plain(name: str) -> str:
+def _normalised_name(name: str) -> str:
     """A normalised name, in which RBF-1 equals rbf_1."""
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def _parsed(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError:

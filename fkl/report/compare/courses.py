@@ -15,12 +15,12 @@ ON_WIRES = ("uplink", "downlink", "link")
 """Directions whose counts add up to all traffic, copied from `fkl.wire.channel`, whose import takes a second."""
 
 
-def traffic(names: Sequence[str], unit: str) -> list[str]:
+def traffic_columns(names: Sequence[str], unit: str) -> list[str]:
     """Columns of traffic in which each message counts once."""
     return [name for direction in ON_WIRES if (name := f"{direction}_{unit}") in names]
 
 
-def course(run: FinishedRun, metric: str) -> pd.DataFrame:
+def metric_course(run: FinishedRun, metric: str) -> pd.DataFrame:
     """Metric and costs of some rounds, one row per replicate and round; empty if rounds.csv lacks the metric.
 
     Returns
@@ -34,7 +34,7 @@ def course(run: FinishedRun, metric: str) -> pd.DataFrame:
         there = stream.readline().rstrip("\n").split(",")
     if metric not in there:
         return pd.DataFrame()
-    sent = {unit: traffic(there, unit) for unit in ("scalars", "bytes")}
+    sent = {unit: traffic_columns(there, unit) for unit in ("scalars", "bytes")}
     timed = ["runtime_s"] if "runtime_s" in there else []
     wanted = ["round", "replicate", metric, *timed, *sent["scalars"], *sent["bytes"]]
     table = pd.read_csv(file, usecols=wanted)[wanted].to_numpy(np.float64)

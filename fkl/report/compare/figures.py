@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from fkl.report.colours import Look, looks_of
 from fkl.report.compare import pairs
 from fkl.report.compare.cells import Cell, Cells
-from fkl.report.compare.courses import pareto_front, traffic
+from fkl.report.compare.courses import pareto_front, traffic_columns
 from fkl.report.compare.pivot import Pivot
-from fkl.report.figures import Bytes, baseline, canvas, curve, rendered, share_costs, styled
+from fkl.report.figures import Bytes, draw_baseline, draw_curve, panel_row, render_figure, share_costs, style_figures
 from fkl.report.process_pool import in_forks
 from fkl.runs.metrics import WORDS
 from fkl.statistics.intervals import CONFIDENCE, half_width
@@ -37,7 +37,7 @@ AT_THE_END = "sent in total, per client"
 Course = Callable[[Cell], pd.DataFrame]
 
 
-def draw(
+def draw_comparison(
     pivot: Pivot, cells: Cells, ranks: pd.DataFrame, course: Course, dark: bool = False, style: str = "screen"
 ) -> dict[str, dict[str, bytes]]:
     """All figures of a comparison by name, each as PNG and PDF.
@@ -49,12 +49,12 @@ def draw(
         Whether the background is dark, for example for slides.
     style : {"screen", "paper", "column"}
     """
-    with styled(style, dark):
-        drawn = in_forks(_figures(pivot, cells, ranks, course))
+    with style_figures(style, dark):
+        drawn = in_forks(_figures_by_name(pivot, cells, ranks, course))
         return {name: files for name, files in drawn.items() if files is not None}
 
 
-def _front(axes: Axes, cost: NDArray[np.float64], error: NDArray[np.float64]) -> None:
+def _draw_front(axes: Axes, cost: NDArray[np.float64], error: NDArray[np.float64]) -> None:
     """Draw the Pareto front of some points as steps behind them."""
     on_front = pareto_front(cost, error)
     stairs = sorted(zip([*cost[on_front], cost.max()], [*error[on_front], error.min()], strict=True))
@@ -62,7 +62,7 @@ def _front(axes: Axes, cost: NDArray[np.float64], error: NDArray[np.float64]) ->
     axes.step(x, y, where="post", color="0.6", alpha=0.5, linewidth=4, zorder=0, label="Pareto front")
 
 
-def _figures(
+def _figures_by_name(
     pivot: Pivot, cells: Cells, ranks: pd.DataFrame, course: Course
 ) -> dict[str, Callable[[], dict[str, bytes] | None]]:
     """Functions that draw the figures, by name."""
@@ -77,20 +77,20 @@ def _figures(
     courses = in_forks({cell: partial(course, cell) for cell in shown if cell.dataset in datasets})
     work: dict[str, Callable[[], dict[str, bytes] | None]] = {}
     for name, words in AXES.items():
-        panel = partial(_curves, pivot, courses, name, looks)
-        work[f"curves_over_{name}"] = partial(_panels, datasets, panel, pivot.metric, words, told)
-    panel = partial(_points, pivot, cells, looks)
-    work["error_against_bytes"] = partial(_panels, datasets, panel, pivot.metric, AT_THE_END, told)
+        panel = partial(_draw_curves, pivot, courses, name, looks)
+        work[f"curves_over_{name}"] = partial(_draw_panels, datasets, panel, pivot.metric, words, told)
+    panel = partial(_draw_points, pivot, cells, looks)
+    work["error_against_bytes"] = partial(_draw_panels, datasets, panel, pivot.metric, AT_THE_END, told)
     if len(ranks) and not pairs.why_no_diagram(ranks):
         work["critical_difference"] = partial(_critical_difference, ranks)
     return work
 
 
-def _panels(
+def _draw_panels(
     datasets: list[str], panel: Callable[[Axes, str], bool], metric: str, words: str, told: int | str
 ) -> dict[str, bytes] | None:
     """A figure with one panel per data set; None if no panel has anything to draw."""
-    figure, panels = canvas(len(datasets), ACROSS)
+    figure, panels = panel_row(len(datasets), ACROSS)
     drawn = [panel(axes, dataset) for axes, dataset in zip(panels, datasets, strict=True)]
     if not any(drawn):
         return None
@@ -101,24 +101,24 @@ def _panels(
         axes.set_xlabel(words + (EVENLY if getattr(axes, "evenly", False) else ""))
         if not number or axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
             axes.set_ylabel(WORDS.get(metric, metric))
-    return rendered(figure, told)
+    return render_figure(figure, told)
 
 
-def _named(pivot: Pivot, method: str) -> str:
+def _method_label(pivot: Pivot, method: str) -> str:
     """A method's name, with the number of its diverged values, which no curve or point includes."""
     on = [name for name in pivot.datasets if Cell(method, name) in pivot.judged and pivot.diverged(method, name)[0]]
     counts = [f"{name}: {{}} of {{}} diverged".format(*pivot.diverged(method, name)) for name in on]
     return f"{method} ({', '.join(counts)})" if counts else method
 
 
-def _baselines(pivot: Pivot, axes: Axes, dataset: str) -> None:
+def _draw_baselines(pivot: Pivot, axes: Axes, dataset: str) -> None:
     """Draw a dashed line for each baseline."""
     on_data = [(cell.method, mean) for cell, mean in pivot.baseline_means.items() if cell.dataset == dataset]
     for number, (name, mean) in enumerate(on_data):
-        baseline(axes, mean, name, number)
+        draw_baseline(axes, mean, name, number)
 
 
-def _curves(
+def _draw_curves(
     pivot: Pivot,
     courses: dict[Cell, pd.DataFrame],
     name: str,
@@ -138,12 +138,12 @@ def _curves(
             continue
         mean, half = (by_round["metric"].agg(of).to_numpy(float) for of in ("mean", half_width))
         ends = (mean - half, mean + half) if np.isfinite(half).any() else None
-        curve(axes, x, mean, ends, _named(pivot, method), look)
+        draw_curve(axes, x, mean, ends, _method_label(pivot, method), look)
         drawn, positive = True, positive and bool((course["metric"] > 0).all())
         if name == "seconds" and course["evenly"].any():
             axes.evenly = True  # type: ignore[attr-defined]
     if drawn:
-        _baselines(pivot, axes, dataset)
+        _draw_baselines(pivot, axes, dataset)
         axes.set_yscale("log" if positive else "linear")
         axes.set_xscale("linear" if name == "rounds" else "log")
         if name == "bytes":
@@ -151,15 +151,16 @@ def _curves(
     return drawn
 
 
-def _points(pivot: Pivot, cells: Cells, looks: dict[str, Look], axes: Axes, dataset: str) -> bool:
+def _draw_points(pivot: Pivot, cells: Cells, looks: dict[str, Look], axes: Axes, dataset: str) -> bool:
     """Draw one point per method, and the Pareto front; False if no method sends anything."""
     found: dict[str, tuple[float, float, float]] = {}
     for method in looks:
         runs = cells.finished(Cell(method, dataset))
-        if not runs or not all(traffic([*run.summary], "bytes") for run in runs):
+        if not runs or not all(traffic_columns([*run.summary], "bytes") for run in runs):
             continue
         share = [
-            run.summary[traffic([*run.summary], "bytes")].sum(axis=1).mean() / run.provenance["clients"] for run in runs
+            run.summary[traffic_columns([*run.summary], "bytes")].sum(axis=1).mean() / run.provenance["clients"]
+            for run in runs
         ]
         judged = pivot.judged[Cell(method, dataset)]
         if len(values := judged[np.isfinite(judged)]):
@@ -169,11 +170,11 @@ def _points(pivot: Pivot, cells: Cells, looks: dict[str, Look], axes: Axes, data
     cost, error = np.array([of[0] for of in found.values()]), np.array([of[1] for of in found.values()])
     for method, (x, y, half) in found.items():
         look = looks[method]
-        drawn: dict[str, Any] = {"color": look.colour, "fillstyle": look.fill, "label": _named(pivot, method)}
+        drawn: dict[str, Any] = {"color": look.colour, "fillstyle": look.fill, "label": _method_label(pivot, method)}
         axes.errorbar(x, y, half, fmt=look.marker, capsize=2, **drawn)
-    _baselines(pivot, axes, dataset)
+    _draw_baselines(pivot, axes, dataset)
     if not pivot.larger_is_better:
-        _front(axes, cost, error)
+        _draw_front(axes, cost, error)
     if (error > 0).all():
         axes.set_yscale("log")
     axes.costs = cost  # type: ignore[attr-defined]
@@ -192,8 +193,8 @@ def _critical_difference(placed: pd.DataFrame) -> dict[str, bytes]:
     ink = matplotlib.rcParams["text.color"]
     lines: dict[str, Any] = {"color": ink}
     critical_difference_diagram(
-        placed.mean(), pairs.nemenyi(placed), ax=axes, alpha=1 - CONFIDENCE,
+        placed.mean(), pairs.nemenyi_test(placed), ax=axes, alpha=1 - CONFIDENCE,
         elbow_props=lines, crossbar_props=lines, marker_props=lines,
     )  # fmt: skip
     told = f"average ranks over {len(placed)} data sets; bars join methods that\n"
-    return rendered(figure, f"{told}Nemenyi's test does not distinguish at {100 * (1 - CONFIDENCE):g} %")
+    return render_figure(figure, f"{told}Nemenyi's test does not distinguish at {100 * (1 - CONFIDENCE):g} %")

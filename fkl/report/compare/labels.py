@@ -12,7 +12,7 @@ Flat = dict[str, Any]
 """A configuration with one key per value; dots join nodes and keys."""
 
 
-def flat(config: dict[str, Any]) -> Flat:
+def flat_config(config: dict[str, Any]) -> Flat:
     """The part of a resolved configuration that decides numbers; 1.0 becomes 1.
 
     Examples
@@ -22,13 +22,13 @@ def flat(config: dict[str, Any]) -> Flat:
     """
     shown = {"dataset": for_display(config["dataset"])} if isinstance(config.get("dataset"), dict) else {}
     empty = {key for key in WITHOUT_NULL if config.get(key) is None}
-    return dict(_flat({key: node for key, node in (config | shown).items() if key not in {*NOT_RESULTS, *empty}}))
+    return dict(_flat_items({key: node for key, node in (config | shown).items() if key not in {*NOT_RESULTS, *empty}}))
 
 
-def _flat(node: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+def _flat_items(node: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in node.items():
         if isinstance(value, dict):
-            yield from _flat(value, f"{above}{key}.")
+            yield from _flat_items(value, f"{above}{key}.")
         else:
             whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
             yield above + key, int(value) if whole else value
@@ -40,14 +40,14 @@ def by_hand(run: EndedRun) -> Flat:
     It omits the method and the data set, which have their own names, and keys that decide no number.
     """
     pairs = (word.lstrip("+").partition("=") for word in run.words)
-    config = flat(run.config)
+    config = flat_config(run.config)
     groups = {key for key, node in run.config.items() if isinstance(node, dict) and key not in NOT_RESULTS}
     return {
         key: config.get(key, value) for key, _, value in pairs if key in config or key in groups - {"algo", "dataset"}
     }
 
 
-def varying(flats: Sequence[Flat]) -> list[str]:
+def varying_keys(flats: Sequence[Flat]) -> list[str]:
     """Keys whose values differ between configurations; keys of a node are compared only within its class.
 
     Examples
@@ -56,7 +56,7 @@ def varying(flats: Sequence[Flat]) -> list[str]:
     ['algo.eta']
     """
     keys = dict.fromkeys(key for one in flats for key in one)
-    return [key for key in keys if any(_differ(key, some) for some in _of_one_class(key, flats))]
+    return [key for key in keys if any(_values_differ(key, some) for some in _of_one_class(key, flats))]
 
 
 def _of_one_class(key: str, flats: Sequence[Flat]) -> Iterable[list[Flat]]:
@@ -67,7 +67,7 @@ def _of_one_class(key: str, flats: Sequence[Flat]) -> Iterable[list[Flat]]:
     return by_class.values()
 
 
-def _differ(key: str, flats: Sequence[Flat]) -> bool:
+def _values_differ(key: str, flats: Sequence[Flat]) -> bool:
     first = repr(flats[0].get(key, CLASS))
     return any(repr(one.get(key, CLASS)) != first for one in flats)
 
@@ -80,10 +80,10 @@ def key_values(config: Flat, keys: Sequence[str]) -> str:
     >>> key_values({"algo.M": 1, "kernels.D": 20}, ["algo.M", "kernels.N"])
     'M=1'
     """
-    return " ".join(_word(key, config[key], keys) for key in keys if key in config)
+    return " ".join(_word_of_key(key, config[key], keys) for key in keys if key in config)
 
 
-def _word(key: str, value: Any, keys: Sequence[str]) -> str:
+def _word_of_key(key: str, value: Any, keys: Sequence[str]) -> str:
     last = key.rpartition(".")[2]
     if last == CLASS:
         return str(value).rpartition(".")[2]

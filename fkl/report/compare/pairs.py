@@ -18,7 +18,7 @@ FEWEST_DATASETS, FEWEST_METHODS = 5, 3
 """Minimum numbers of data sets and methods for a test over data sets, whose distribution is asymptotic."""
 
 
-def verdicts(pivot: Pivot) -> tuple[dict[str, list[Verdict]], list[str]]:
+def pair_verdicts(pivot: Pivot) -> tuple[dict[str, list[Verdict]], list[str]]:
     """Compare every two methods on each data set, with the seeds or replicates that all its methods share.
 
     Returns
@@ -111,7 +111,7 @@ def why_no_diagram(placed: pd.DataFrame) -> str:
     return ""
 
 
-def nemenyi(placed: pd.DataFrame) -> pd.DataFrame:
+def nemenyi_test(placed: pd.DataFrame) -> pd.DataFrame:
     """P values of all pairs of methods over data sets, by Nemenyi's test after Friedman's, from their ranks."""
     from scikit_posthocs import posthoc_nemenyi_friedman
 

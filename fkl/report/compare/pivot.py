@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fkl.report.compare.cells import Cell
 from fkl.report.compare.units import ONE_SPLIT, Unit
-from fkl.screen.messages import say
+from fkl.screen.messages import print_lines
 from fkl.screen.sheet import BEST, SECOND, Column, Sheet
 from fkl.screen.sheet import Cell as Shown
 from fkl.screen.units import RAISED
@@ -56,7 +56,10 @@ class Pivot:
     @cached_property
     def units(self) -> dict[str, Unit]:
         """Unit of replication on each data set."""
-        return {name: Unit.from_values(_on(name, self.values), _on(name, self.baselines)) for name in self.datasets}
+        return {
+            name: Unit.from_values(_entries_on(name, self.values), _entries_on(name, self.baselines))
+            for name in self.datasets
+        }
 
     @cached_property
     def judged(self) -> dict[Cell, NDArray[np.float64]]:
@@ -92,7 +95,9 @@ class Pivot:
 
     def beaten(self, i: int, j: int) -> bool:
         """Whether a method fails to beat some baseline."""
-        return bool(self.means[i, j] >= min(_on(self.datasets[j], self.baseline_means).values(), default=np.inf))
+        return bool(
+            self.means[i, j] >= min(_entries_on(self.datasets[j], self.baseline_means).values(), default=np.inf)
+        )
 
     @property
     def several(self) -> bool:
@@ -124,9 +129,9 @@ class Pivot:
         """Sentences on facts in the table that a reader could overlook."""
         said = []
         for j, name in enumerate(self.datasets):
-            said += self.units[name].left_out(name, _on(name, self.values))
+            said += self.units[name].left_out(name, _entries_on(name, self.values))
             means = self.means[np.isfinite(self.means[:, j]), j]
-            for baseline, mean in _on(name, self.baseline_means).items():
+            for baseline, mean in _entries_on(name, self.baseline_means).items():
                 if len(means) and (means >= mean).all():
                     said.append(f"No method beats {baseline.method} on {name}.")
         return said
@@ -144,7 +149,7 @@ class Pivot:
                     row = {"method": method, "kind": "method", **about, "mean": np.nan if failed else self.means[i, j]}
                     row |= {"half_of_interval": self.halves[i, j], "sd": spread, "n": n, "diverged": failed}
                     rows.append(row | {"place": self.places[i, j], "beats_baselines": not self.beaten(i, j)})
-            for baseline, mean in _on(dataset, self.baseline_means).items():
+            for baseline, mean in _entries_on(dataset, self.baseline_means).items():
                 rows.append({"method": baseline.method, "kind": "baseline", **about, "mean": mean, "n": unit.n})
         return pd.DataFrame(rows).astype({"place": "Int64", "diverged": "Int64"})
 
@@ -182,8 +187,8 @@ class Pivot:
         if format != "table":
             return
         if left := len(self.methods) - len(places):
-            say(f"... and {left} methods more")
-        say(sheet.about)
+            print_lines(f"... and {left} methods more")
+        print_lines(sheet.about)
 
     def _of_each(self, number: Callable[[NDArray[np.float64]], float]) -> NDArray[np.float64]:
         made = np.full((len(self.methods), len(self.datasets)), np.nan)
@@ -206,7 +211,7 @@ class Pivot:
     def _smallest(self, j: int) -> float:
         """Smallest finite magnitude of a mean in a column; that of a baseline if all methods diverged."""
         known = self.means[np.isfinite(self.means[:, j]), j]
-        others = _on(self.datasets[j], self.baseline_means).values()
+        others = _entries_on(self.datasets[j], self.baseline_means).values()
         return float(np.min(np.abs(known))) if len(known) else min(others, default=0.0)
 
     @property
@@ -234,6 +239,6 @@ class Pivot:
         return Shown(self._number(mean, j, power), weight, BEATEN * self.beaten(i, j), half)
 
 
-def _on(dataset: str, found: dict[Cell, Value]) -> dict[Cell, Value]:
+def _entries_on(dataset: str, found: dict[Cell, Value]) -> dict[Cell, Value]:
     """Entries of one data set."""
     return {cell: value for cell, value in found.items() if cell.dataset == dataset}

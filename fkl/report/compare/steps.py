@@ -5,7 +5,7 @@ import numpy as np
 from fkl.config.choices import Choices
 from fkl.engines.base import STEP_SIZES
 from fkl.report.compare.cells import Cells
-from fkl.report.compare.labels import CLASS, flat
+from fkl.report.compare.labels import CLASS, flat_config
 from fkl.report.compare.pivot import Pivot
 
 Steps = dict[str, dict[str, dict[str, float | None]]]
@@ -14,7 +14,7 @@ Steps = dict[str, dict[str, dict[str, float | None]]]
 
 def about_steps(cells: Cells, pivot: Pivot) -> list[str]:
     """Sentences on methods without a searched step size, or whose best step size is at the end of the range."""
-    keys, steps = _steps(cells)
+    keys, steps = _step_sizes(cells)
     at_end = _at_the_end(keys, steps, pivot)
     alone = [name for name, on in steps.items() if all(len({*some.values()}) == 1 for some in on.values())]
     if not alone or len(pivot.methods) < 2:
@@ -46,12 +46,12 @@ def _of_default(on: dict[str, dict[str, float | None]]) -> bool:
     return any(step is None for some in on.values() for step in some.values())
 
 
-def _steps(cells: Cells) -> tuple[dict[str, str], Steps]:
+def _step_sizes(cells: Cells) -> tuple[dict[str, str], Steps]:
     """Each algorithm's key for the step size, and its values."""
     keys: dict[str, str] = {}
     steps: Steps = {}
     for cell, (run, *_) in cells.runs.items():
-        config = flat(run.config)
+        config = flat_config(run.config)
         key = next((f"algo.{name}" for name in STEP_SIZES if f"algo.{name}" in config), None)
         if key is not None:
             keys[run.algorithm] = key
