@@ -39,7 +39,7 @@ from fkl.data.problem import Scale
 from fkl.data.store import Store
 from fkl.data.table_file import TableFile
 from fkl.engines.checkpoint import Checkpoint
-from fkl.engines.rounds import Learned
+from fkl.engines.rounds import LearnedFunction
 from fkl.kernels.functions import Linear
 from fkl.network.graphs import EdgeList
 from fkl.network.participation import Trace
@@ -174,11 +174,11 @@ def _models() -> list[bytes]:
         return np.array(value)
 
     scale = Scale(np.zeros(2), np.ones(2), number(0.0), number(1.0))
-    learned = Learned(Linear(np.arange(2.0), number(1.0)), scale, np.ones(1, np.bool_))
+    learned = LearnedFunction(Linear(np.arange(2.0), number(1.0)), scale, np.ones(1, np.bool_))
     encoder = Encoder(("width", "colour"), {"colour": ("red", "blue")}, dates={})
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / model.MODEL
-        model.Model((learned,), encoder, model.About("pof_mkl", "file", ("here",), False)).save(file)
+        model.SavedModel((learned,), encoder, model.About("pof_mkl", "file", ("here",), False)).save(file)
         return [file.read_bytes()]
 
 
@@ -194,10 +194,10 @@ def _first_round() -> tuple[Any, Any]:
     """A server, and the message of a site in its first round."""
     from fkl.contract.lone_party import LoneServer
     from fkl.sites.clients import kind_of
-    from fkl.sites.configuration import Known, method_of
+    from fkl.sites.configuration import SharedFacts, method_of
 
     words = ("dataset=file", "dataset.target=y", "algo=ofmkl_avg", "kernels=rbf", "kernels.D=4", "replicates=1")
-    run, known = load_run(compose_config(*words)), Known("run", 1, 1, 10, ("a", "b"), Scale())
+    run, known = load_run(compose_config(*words)), SharedFacts("run", 1, 1, 10, ("a", "b"), Scale())
     server = LoneServer(method_of(run), known.common(run), 1)
     [down] = server.broadcast(0, 0, [0])
     return server, kind_of(run).example(run, known).play(0, 0, down, 1)[0]
@@ -232,15 +232,15 @@ def _broken() -> tuple[type[Exception], ...]:
 
 
 def _memories() -> list[bytes]:
-    from fkl.sites.states import Memory, to_bytes
+    from fkl.sites.states import SiteMemory, to_bytes
 
-    return [to_bytes(Memory({0: (1, np.ones(3))}, np.full(4, np.nan), 2, 3, 0, [1], {0: (2, np.ones(3))}, {0: 4}))]
+    return [to_bytes(SiteMemory({0: (1, np.ones(3))}, np.full(4, np.nan), 2, 3, 0, [1], {0: (2, np.ones(3))}, {0: 4}))]
 
 
 def _read_memory(folder: Path, content: bytes) -> None:
-    from fkl.sites.states import Memory, read_state
+    from fkl.sites.states import SiteMemory, read_state
 
-    read_state(_written(folder, "memory", _sealed(content)), Memory)
+    read_state(_written(folder, "memory", _sealed(content)), SiteMemory)
 
 
 TARGETS = {

@@ -12,8 +12,8 @@ from literal.worlds import Size as WorldSize
 from literal.worlds import make_problem
 
 from fkl.algorithms.decentralized.odkla import Odkla
+from fkl.algorithms.federated.descent import DescentServer as Theta
 from fkl.algorithms.federated.descent import OfmklAvg, Parameters
-from fkl.algorithms.federated.descent import Server as Theta
 from fkl.algorithms.federated.pof_mkl import PofMkl
 from fkl.basics.arrays import Array
 from fkl.basics.random_streams import Role, Streams

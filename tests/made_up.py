@@ -12,7 +12,7 @@ import yaml
 from hydra.utils import get_class
 
 from fkl.config.loading import make_object
-from fkl.papers.jobs import Job, experiment_jobs
+from fkl.papers.jobs import PaperJob, experiment_jobs
 from fkl.runs.finished_runs import FinishedRun
 
 Columns = Mapping[str, Any]
@@ -52,7 +52,7 @@ def finished(
     return run
 
 
-def name_of(job: Job) -> tuple[str, str, str]:
+def name_of(job: PaperJob) -> tuple[str, str, str]:
     """Data set, label and setting of a job, as a paper's tables name them."""
     config = job.config
     dataset = str(make_object(dict(config["dataset"]), "dataset").name)

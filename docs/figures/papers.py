@@ -17,7 +17,7 @@ from fkl.papers.cells import COUNTED, MISSING, ONE, OTHER, TIME, Mark, published
 from fkl.papers.evidence import Evidence
 from fkl.runs.finished_runs import Collected, collect_runs
 from fkl.screen.sheet import Sheet
-from fkl.theory.answer import Answer, answer_run
+from fkl.theory.answer import TheoremsAnswer, answer_run
 
 PAGE = Path(__file__).parents[1] / "papers.md"
 FIVE = ("pof_mkl", "graph_omkl", "coke", "fdskl", "parsimonious")
@@ -91,7 +91,7 @@ def _lacking(paper: str) -> dict[str, tuple[str, str]]:
     return found
 
 
-def verdict_of(row: Row, evidence: Evidence, answers: dict[str, Answer], found: Collected) -> str:
+def verdict_of(row: Row, evidence: Evidence, answers: dict[str, TheoremsAnswer], found: Collected) -> str:
     """The verdict column: how many claims agree, what a figure shows, or whether a theorem holds."""
     number = row.command.rpartition("/")[2]
     if row.command.startswith("fkl table"):
@@ -131,7 +131,7 @@ def _of_claims(marks: Iterable[Mark]) -> str:
     return f"{agree} of {count_of(len(counted), 'claim')} agree" if counted else "no printed number is judged"
 
 
-def bounds(commands: Iterable[str]) -> dict[str, Answer]:
+def bounds(commands: Iterable[str]) -> dict[str, TheoremsAnswer]:
     """Play each command's run, and check the theorems about its method, as `fkl bound` does."""
     answers = {}
     for command in dict.fromkeys(one for one in commands if one.startswith("fkl run")):
@@ -141,7 +141,7 @@ def bounds(commands: Iterable[str]) -> dict[str, Answer]:
     return answers
 
 
-def section(paper: str, found: Collected, answers: dict[str, Answer]) -> str:
+def section(paper: str, found: Collected, answers: dict[str, TheoremsAnswer]) -> str:
     """A paper's heading and table."""
     evidence, lines = judge_paper(paper, found), []
     for row in rows(paper):

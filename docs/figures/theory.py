@@ -10,7 +10,7 @@ from fkl.config.loading import load_run
 from fkl.runs.prepare import prepare_run
 from fkl.screen.sheet import Sheet
 from fkl.theory.answer import answer_run, repeat_replicates
-from fkl.theory.base import Verdict
+from fkl.theory.base import FormVerdict
 
 STAR = ("partition=iid", "partition.clients=20", "partition.rounds=500")
 STREAM = ("partition=stream", "kernels.D=20", "replicates=6")
@@ -74,7 +74,7 @@ def slopes(words: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def cell(one: Verdict) -> str:
+def cell(one: FormVerdict) -> str:
     """Right / left, and the answer if it is not `holds`."""
     factor = f"{one.factor:.3g}" if np.isfinite(one.factor) else "left not positive"
     return factor if one.answer == "holds" else f"{factor} ({one.answer.removeprefix('holds, ')})"

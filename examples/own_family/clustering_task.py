@@ -12,7 +12,7 @@ from fkl.contract.world import Algorithm, World
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
 from fkl.tasks.stream import StreamTask
-from fkl.tasks.task import Columns, Panel, Probe, other_values, require_shape
+from fkl.tasks.task import Panel, Probe, RecordColumns, other_values, require_shape
 
 MOST_SAMPLES = 2000
 """Of those whose spread is computed, from all kernel values between them."""
@@ -48,9 +48,9 @@ class ClusteringTask(StreamTask):
         values = dictionary.gram(0, x, x)
         return float(values.diagonal().mean() - values.mean())
 
-    def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Columns:
+    def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> RecordColumns:
         """Distortion so far, and that of one centre."""
-        columns: Columns = judge.columns()
+        columns: RecordColumns = judge.columns()
         columns.summary["distortion_of_one"] = np.full(elapsed.shape[1], np.nan if beside is None else beside)
         return columns
 
@@ -92,8 +92,8 @@ class Distortion:
     def close(self) -> None:
         """Nothing is left to do."""
 
-    def columns(self) -> Columns:
+    def columns(self) -> RecordColumns:
         """What the records tell."""
         rounds = self.problem.present.sum(axis=0)
         by_client = {"rounds": rounds, "distortion": self.distance / np.maximum(rounds, 1)}
-        return Columns({"distortion": self.by_round}, by_client, {})
+        return RecordColumns({"distortion": self.by_round}, by_client, {})

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import World, softmax
-from fkl.algorithms.online.learners import Learner, Played, stream_samples
+from fkl.algorithms.online.learners import OnlineLearner, PlayedRounds, stream_samples
 from fkl.basics.errors import require
 from fkl.kernels.functions import OnFeatures
 
@@ -18,11 +18,11 @@ class State:
 
     theta: NDArray[np.float64]
     of_late: NDArray[np.float64]
-    played: Played | None = None
+    played: PlayedRounds | None = None
 
 
 @dataclass(frozen=True)
-class OfLate(Learner):
+class OfLate(OnlineLearner):
     """theta_i <- theta_i - 2 eta (f_i - y) z_i, and a mixture by exp(-e_i), e_i <- memory e_i + (f_i - y)^2.
 
     Parameters
@@ -61,7 +61,7 @@ class OfLate(Learner):
         for b, loss in enumerate(np.moveaxis((f - y[:, None]) ** 2, 1, 0)):
             w[:, b] = softmax(-of_late)
             of_late = self.memory * of_late + loss
-        return State(theta, of_late, Played((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1)))
+        return State(theta, of_late, PlayedRounds((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1)))
 
     def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
         """The mixture of all kernels."""

@@ -197,7 +197,7 @@ GROWTH = 1.5
 """Noise levels and active kernels are chosen again when the number of rounds has grown by this factor."""
 
 
-class Posterior(NamedTuple):
+class KernelPosterior(NamedTuple):
     """Posterior of each kernel's theta.
 
     Parameters
@@ -215,7 +215,7 @@ class Posterior(NamedTuple):
     evidence: Array
 
 
-class Prediction(NamedTuple):
+class NormalPrediction(NamedTuple):
     """Each kernel's normal distribution of y.
 
     Parameters
@@ -234,7 +234,7 @@ class Prediction(NamedTuple):
     def mixture_log_density(self, w: Array, y: Array) -> Array:
         """Log density of y (K,) under the mixture, (R, K), with weights w as in `mixture_moments`."""
         xp = array_namespace(self.mean)
-        known = Prediction(*(xp.where(w > 0, values, 1.0) for values in self))
+        known = NormalPrediction(*(xp.where(w > 0, values, 1.0) for values in self))
         each = xp.where(w > 0, known.log_density(y), -np.inf)
         largest = each.max(axis=-1, keepdims=True)
         return largest[..., 0] + xp.log((w * xp.exp(each - largest)).sum(axis=-1))
@@ -304,7 +304,7 @@ class GaussianProcesses(Keys):
         return forgotten | (t + 1 >= GROWTH * (last + 1))
 
 
-def kernel_posterior(common: Common, gram: Array, pull: Array, totals: Array, noise: Array) -> Posterior:
+def kernel_posterior(common: Common, gram: Array, pull: Array, totals: Array, noise: Array) -> KernelPosterior:
     """The kernels' posterior from S (R, ..., N, P, P), b (R, ..., N, P), n and q (R, ..., 2) and s2 (R, ..., N)."""
     flat = len(noise), -1
     one_by_one = (part.reshape(*flat, *part.shape[noise.ndim :]) for part in (gram, pull, noise))
@@ -314,7 +314,7 @@ def kernel_posterior(common: Common, gram: Array, pull: Array, totals: Array, no
     xp = array_namespace(theta)
     rest = xp.maximum(q - (pull * theta).sum(axis=-1), 0)
     logdet -= pull.shape[-1] * xp.log(noise)
-    return Posterior(root, theta, -0.5 * (n * xp.log(2 * np.pi * noise) + logdet + rest / noise))
+    return KernelPosterior(root, theta, -0.5 * (n * xp.log(2 * np.pi * noise) + logdet + rest / noise))
 
 
 def sums_of_targets(totals: Array) -> tuple[Array, Array]:

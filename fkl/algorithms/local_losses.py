@@ -14,7 +14,7 @@ from fkl.algorithms.base import Outcome, squared_norms
 from fkl.basics.arrays import Array, is_traced
 from fkl.basics.pointwise import PointwiseLoss
 from fkl.contract.star import Samples
-from fkl.contract.world import FEATURES, Common, Held
+from fkl.contract.world import FEATURES, ClientRows, Common
 from fkl.kernels.client_tiles import client_tiles
 from fkl.kernels.losses import Rows
 from fkl.wire.payloads import FeatureGradients, PerClient
@@ -125,7 +125,7 @@ class LossOfAll:
     """
 
     common: Common
-    samples: Held
+    samples: ClientRows
     theta: Array
     lam: float
     own: Any = None

@@ -30,13 +30,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import WithLoss, array_namespace
-from fkl.algorithms.federated.descent import MOST_STEPS, Parameters, Server
+from fkl.algorithms.federated.descent import MOST_STEPS, DescentServer, Parameters
 from fkl.algorithms.local_losses import LossOfAll, LossOfSample
 from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.pointwise import ON_STREAMS
-from fkl.contract.star import Federated, Star, Turn, all_samples
+from fkl.contract.star import Federated, StarState, Turn, all_samples
 from fkl.contract.world import Common, World
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
@@ -57,7 +57,7 @@ class Change:
 
 
 @dataclass
-class Kept:
+class StateWithBatches:
     """State of clients with batches: the method's state, and the theta (R, K, P) with which they predict."""
 
     own: Any
@@ -156,7 +156,7 @@ class LocalTraining(WithLoss, Batched, Federated):
         """As `begin`; clients that use all their samples first predict with theta = 0."""
         self.require_fits(common.dictionary)
         server, own = self.begin(common, clients)
-        return server, own if self.iterations is None else Kept(own, zero_theta(common, clients)[:, :, 0])
+        return server, own if self.iterations is None else StateWithBatches(own, zero_theta(common, clients)[:, :, 0])
 
     def client(self, common: Common, client: Any, down: Any, samples: Any, turn: Turn) -> tuple[Any, Any, Any]:
         """As `train`; absent clients keep the theta with which they predict."""
@@ -164,9 +164,9 @@ class LocalTraining(WithLoss, Batched, Federated):
             return self.train(common, client, down, samples, turn)
         own, up, theta = self.train(common, client.own, down, samples, turn)
         theta = common.xp.where(samples.present[:, None], theta, client.theta)
-        return Kept(own, theta), up, theta
+        return StateWithBatches(own, theta), up, theta
 
-    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+    def functions(self, world: World, state: StarState, t: int) -> tuple[OnFeatures, ...]:
         """The mean of the server's kernels, as clients last received them if they keep theta, or of each client's."""
         if self.iterations is None:
             theta = state.client.theta if self.personal else state.server.theta[:, None]
@@ -191,7 +191,7 @@ class FedAvg(LocalTraining):
 
     def begin(self, common: Common, clients: int) -> tuple[Any, Any]:
         """Start from theta = 0; clients hold nothing."""
-        return Server(zero_theta(common)), None
+        return DescentServer(zero_theta(common)), None
 
     def broadcast(self, common: Common, server: Any, turn: Turn) -> Any:
         """Send theta to all clients."""
@@ -219,7 +219,7 @@ class FedAvg(LocalTraining):
 
     def rule(self, server: Any, change: Array) -> Any:
         """The server's update rule: here a step along the mean change (R, N, P)."""
-        return Server(server.theta + self.eta_server * change)
+        return DescentServer(server.theta + self.eta_server * change)
 
 
 @dataclass
@@ -258,7 +258,7 @@ class AdaptiveServer:
 
 
 @dataclass(frozen=True)
-class Adaptive(FedAvg):
+class AdaptiveFedAvg(FedAvg):
     """m <- beta_1 m + (1 - beta_1) Delta, then v, then theta <- theta + eta_server m / (v^(1/2) + tau).
 
     Delta is the clients' mean change of theta. The methods differ in their update of v, which starts at tau^2. The bias
@@ -286,7 +286,7 @@ class Adaptive(FedAvg):
 
 
 @dataclass(frozen=True)
-class FedAdagrad(Adaptive):
+class FedAdagrad(AdaptiveFedAvg):
     """Adaptive server steps with v <- v + Delta^2."""
 
     label: ClassVar[str] = "FedAdagrad"
@@ -299,7 +299,7 @@ class FedAdagrad(Adaptive):
 
 
 @dataclass(frozen=True)
-class FedAdam(Adaptive):
+class FedAdam(AdaptiveFedAvg):
     """Adaptive server steps with v <- beta_2 v + (1 - beta_2) Delta^2."""
 
     label: ClassVar[str] = "FedAdam"
@@ -447,13 +447,13 @@ class QFedAvg(FedAvg):
         up = QFedAvgUp(loss.message(F[..., None] ** self.q * change), PerClient(curvature))
         return None, up, loss.outcome(loss.at_server)
 
-    def server(self, common: Common, server: Server, up: QFedAvgUp, share: Array, turn: Turn) -> Server:
+    def server(self, common: Common, server: DescentServer, up: QFedAvgUp, share: Array, turn: Turn) -> DescentServer:
         """Step along the ratio of two means."""
         return self.rule(server, up.theta.mean(share) / up.curvature.mean(share)[..., None])
 
 
 @dataclass
-class Own:
+class LocalModel:
     """State of a client: theta of its own model, (R, K, N, P)."""
 
     theta: Array
@@ -471,16 +471,18 @@ class Personal(FedAvg):
         least=0,
     )
 
-    def begin(self, common: Common, clients: int) -> tuple[Server, Own]:
+    def begin(self, common: Common, clients: int) -> tuple[DescentServer, LocalModel]:
         """Start from theta = 0 everywhere."""
-        return Server(zero_theta(common)), Own(zero_theta(common, clients))
+        return DescentServer(zero_theta(common)), LocalModel(zero_theta(common, clients))
 
-    def train(self, common: Common, client: Own, down: Any, samples: Any, turn: Turn) -> tuple[Own, Change, Any]:
+    def train(
+        self, common: Common, client: LocalModel, down: Any, samples: Any, turn: Turn
+    ) -> tuple[LocalModel, Change, Any]:
         """Predict with the client's own model, learn, and send the change of the shared model."""
         loss = self.local_loss(common, down, samples, client.theta)
         change, own = self.change_and_own(common, loss)
         theta = common.xp.where(samples.present[:, None, None], loss.dense(own), client.theta)
-        return Own(theta), Change(loss.message(change)), loss.outcome(loss.at_own)
+        return LocalModel(theta), Change(loss.message(change)), loss.outcome(loss.at_own)
 
     def change_and_own(self, common: Common, loss: Loss) -> tuple[Array, Array]:
         """The change of the shared model, and the client's next own model."""

@@ -17,7 +17,7 @@ GIVEN: Any = ...
 
 
 @dataclass(frozen=True)
-class Key:
+class KeyDeclaration:
     """Declaration of a key; see `key`."""
 
     default: Any
@@ -97,7 +97,7 @@ def key(
     must : str
         What a value must be in words, if the limits do not say it, for example because it depends on other keys.
     """
-    declared = Key(default, meaning, above, least, below, most, tuple(among), must)
+    declared = KeyDeclaration(default, meaning, above, least, below, most, tuple(among), must)
     known = {"fkl": declared}
     if default is GIVEN:
         return field(metadata=known)
@@ -126,9 +126,9 @@ class Keys:
 
 
 @cache
-def declared_keys(cls: Any) -> dict[str, tuple[Key, str]]:
+def declared_keys(cls: Any) -> dict[str, tuple[KeyDeclaration, str]]:
     """Declaration of each key of a class, and its type as text; a subclass may change only a default."""
-    found: dict[str, tuple[Key, str]] = {}
+    found: dict[str, tuple[KeyDeclaration, str]] = {}
     for base in reversed(cls.__mro__):
         for name, one in vars(base).get("__dataclass_fields__", {}).items():
             if "fkl" in one.metadata:

@@ -146,7 +146,7 @@ class RunCommand(Command):
         formatter.write(f"\n{run_overview(text_width())}\n")
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """A group of commands; its help shows the usage of each."""
 
     command_class = Command
@@ -193,7 +193,7 @@ class Group(click.Group):
             formatter.write_text("Options and words of a command: fkl COMMAND --help")
 
 
-class Actions(Group):
+class Actions(CommandGroup):
     """Commands for data."""
 
     kind = "action"
@@ -242,7 +242,7 @@ _format = click.option(
 )
 
 
-@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.group(cls=CommandGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(__version__, message="fkl %(version)s")
 def commands() -> None:
     """Federated and online kernel learning: every method on the same data, features and ledger."""

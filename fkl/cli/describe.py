@@ -13,7 +13,7 @@ from typing import Any
 from fkl.basics.errors import FklError, did_you_mean
 from fkl.basics.field_words import field_words, own_spelling
 from fkl.basics.keys import GIVEN
-from fkl.basics.keys import Key as Declared
+from fkl.basics.keys import KeyDeclaration as Declared
 from fkl.cli.docstrings import Class, found_class
 from fkl.cli.listing import WORDS
 from fkl.config import choices, experiments
@@ -48,7 +48,7 @@ TABLE_SET = "fkl.data.table_set.TableSet"
 
 
 @dataclass(frozen=True)
-class Key:
+class DescribedKey:
     """A key of the configuration.
 
     Parameters
@@ -105,7 +105,7 @@ class Description:
     equations: str
     brings: tuple[str, ...]
     usage: str
-    keys: tuple[Key, ...]
+    keys: tuple[DescribedKey, ...]
     also: tuple[str, ...] = ()
 
 
@@ -250,7 +250,7 @@ def of_choice(group: str, name: str, folders: Sequence[Path] = ()) -> Descriptio
     )
 
 
-def keys_of_choice(group: str, name: str, folders: Sequence[Path] = ()) -> tuple[Key, ...]:
+def keys_of_choice(group: str, name: str, folders: Sequence[Path] = ()) -> tuple[DescribedKey, ...]:
     """Keys of a choice, from its YAML and its class."""
     node = keys_of(group, name, folders)
     if node.get("_target_") == TABLE_SET:
@@ -263,11 +263,13 @@ def _choice_node(group: str, name: str) -> str:
     return f"{group}.{name}" if group == "logger" else group
 
 
-def _keys_of_table_set(node: dict[str, Any], comments: dict[str, str]) -> Iterator[Key]:
+def _keys_of_table_set(node: dict[str, Any], comments: dict[str, str]) -> Iterator[DescribedKey]:
     """Keys of a data set that its YAML describes, with the comment above each as its meaning."""
     for name, option in layout_options(node).items():
         meaning = comments.get(name, "")
-        yield Key(f"dataset.{name}", option.told, _yaml_text(node[name]), option.allowed, meaning, option.bounds)
+        yield DescribedKey(
+            f"dataset.{name}", option.told, _yaml_text(node[name]), option.allowed, meaning, option.bounds
+        )
 
 
 def of_paper(group: str, name: str) -> Description:
@@ -293,7 +295,7 @@ def of_paper(group: str, name: str) -> Description:
     )
 
 
-def _keys_by_path(words: list[str]) -> dict[str, Key]:
+def _keys_by_path(words: list[str]) -> dict[str, DescribedKey]:
     """Keys of the primary configuration with these choices instead of its own."""
     chosen = choices.primary_config() | dict(word.split("=", 1) for word in words)
     made = [of_node(node) for node in NODES]
@@ -304,9 +306,9 @@ def _keys_by_path(words: list[str]) -> dict[str, Key]:
     return {key.name: key for key in keys}
 
 
-def _paper_key(name: str, value: object, known: dict[str, Key]) -> Key:
+def _paper_key(name: str, value: object, known: dict[str, DescribedKey]) -> DescribedKey:
     """A key that a paper's choice sets."""
-    key = known.get(name, Key(name, "", "", "", ""))
+    key = known.get(name, DescribedKey(name, "", "", "", ""))
     return replace(key, default=_yaml_text(value))
 
 
@@ -327,7 +329,7 @@ def of_node(name: str) -> Description:
     return Description(group, name, what, "", "", "", (), usage, tuple(_keys_of_node(group, made, node)))
 
 
-def class_keys(group: str, target: str) -> tuple[Key, ...]:
+def class_keys(group: str, target: str) -> tuple[DescribedKey, ...]:
     """Keys of a class of fkl, with its own defaults."""
     return tuple(_keys_of_node(group, _class_of_target(target), {}))
 
@@ -345,14 +347,14 @@ def _class_of_target(target: str) -> Class:
     return found
 
 
-def _keys_of_node(group: str, made: Class, node: dict[str, Any]) -> Iterator[Key]:
+def _keys_of_node(group: str, made: Class, node: dict[str, Any]) -> Iterator[DescribedKey]:
     """Keys of a node in the order of its YAML, followed by those of its class that the YAML omits."""
     start = f"{group}." if group else ""
     for name in dict.fromkeys([*(key for key in node if key != "_target_"), *made.keys]):
         one, annotation = made.keys.get(name, (Declared(GIVEN), ""))  # the key of a base class elsewhere
         value = _yaml_text(node.get(name, "" if one.default is GIVEN else one.default))
         kind = _type_in_words(annotation, one.among)
-        yield Key(start + name, kind, value, one.allowed(annotation), _plain_words(one.meaning), one.bounds)
+        yield DescribedKey(start + name, kind, value, one.allowed(annotation), _plain_words(one.meaning), one.bounds)
 
 
 def _type_in_words(annotation: str, among: tuple[str, ...]) -> str:
@@ -487,7 +489,7 @@ def run_overview(width: int) -> str:
     return page.getvalue().rstrip("\n")
 
 
-def _key_text(key: Key) -> str:
+def _key_text(key: DescribedKey) -> str:
     """Type, meaning and limits of a key in one text."""
     limits = f"Must be {key.limits}." if key.limits and not key.type.startswith("{") else ""  # this type lists them all
     meaning = f"{key.meaning.removesuffix('.')}." if key.meaning else ""

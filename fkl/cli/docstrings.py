@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fkl.basics.errors import FklError
-from fkl.basics.keys import GIVEN, Key
+from fkl.basics.keys import GIVEN, KeyDeclaration
 
 SECTION = re.compile(r"\n(\w+)\n-{3,}\n")
 
@@ -136,7 +136,7 @@ class Class:
         return {"": first.strip(), **dict(zip(others[::2], others[1::2], strict=True))}
 
     @cached_property
-    def keys(self) -> dict[str, tuple[Key, str]]:
+    def keys(self) -> dict[str, tuple[KeyDeclaration, str]]:
         """Declaration and type of each key, including inherited keys."""
         found = {name: one for base in reversed(self.family[1:]) for name, one in base.keys.items()}
         for line in self.tree.body:
@@ -145,13 +145,13 @@ class Class:
             name, value = line.target.id, line.value
             if isinstance(value, ast.Call) and ast.unparse(value.func) == "key":
                 words = {str(word.arg): self.module.value(word.value) for word in value.keywords}
-                found[name] = Key(*map(self.module.value, value.args), **words), ast.unparse(line.annotation)
+                found[name] = KeyDeclaration(*map(self.module.value, value.args), **words), ast.unparse(line.annotation)
             elif name in found and "ClassVar" in ast.unparse(line.annotation):  # no key any more
                 del found[name]
             elif name in found:  # another default
                 found[name] = replace(found[name][0], default=self.module.value(value)), found[name][1]
             elif not self.module.is_fkl and "ClassVar" not in (annotation := ast.unparse(line.annotation)):
-                found[name] = Key(GIVEN, self._parameters.get(name, "")), annotation
+                found[name] = KeyDeclaration(GIVEN, self._parameters.get(name, "")), annotation
         return found
 
     @property

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from fkl.basics.errors import FklError, did_you_mean
-from fkl.cli.describe import MADE, NODES, TABLE_SET, Key, class_keys, keys_of_choice, of_node
+from fkl.cli.describe import MADE, NODES, TABLE_SET, DescribedKey, class_keys, keys_of_choice, of_node
 from fkl.config import choices
 from fkl.config.compose import keys_of
 
@@ -82,7 +82,7 @@ def _of_class(group: str, target: str, names: list[str]) -> Schema:
     first, *others = (keys_of_choice(group, name) for name in names)
     differ = {key.name for keys in others for key, ours in zip(keys, first, strict=True) if key.default != ours.default}
     return _closed_object(
-        tuple(Key(**vars(key) | {"default": ""}) if key.name in differ else key for key in first), target
+        tuple(DescribedKey(**vars(key) | {"default": ""}) if key.name in differ else key for key in first), target
     )
 
 
@@ -93,14 +93,14 @@ def _of_table(name: str) -> Schema:
     return {"if": {"properties": {"table": table}}, "then": {"properties": keys}}
 
 
-def _closed_object(keys: tuple[Key, ...], target: str = "") -> Schema:
+def _closed_object(keys: tuple[DescribedKey, ...], target: str = "") -> Schema:
     """An object with these keys and no others."""
     properties: Schema = {"_target_": {"description": MADE["_target_"], "const": target}} if target else {}
     properties |= {key.name.rpartition(".")[2]: _key_schema(key) for key in keys}
     return {"properties": properties | {"defaults": {"type": "array"}}, "additionalProperties": False}
 
 
-def _key_schema(key: Key) -> Schema:
+def _key_schema(key: DescribedKey) -> Schema:
     """Type, limits, default and meaning of a key."""
     value = _type_schema(key.type) | dict(key.bounds)
     kinds = [value, {"type": "null"}] if "null" in key.type or key.default == "null" else [value]

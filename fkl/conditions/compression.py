@@ -35,7 +35,7 @@ ANOTHER_EXCHANGE = 2**32
 
 
 @dataclass
-class Memory:
+class CompressionMemory:
     """Arrays (R, K, ...) by kind and place: with a server remaining errors, on a graph the neighbours' copies."""
 
     held: Mapping[str, Array]
@@ -128,7 +128,9 @@ class Compression(OnMessages):
     def agent_starts(self, common: Common, known: Any, agents: int) -> Any:
         """The copy of each agent's message that all its neighbours hold."""
         shared: dict[str, Any] = {kind: payload for kind, (payload,) in payloads_by_kind(known)}
-        return Memory({f"{kind} 0": np.repeat(one.values[:, None], agents, axis=1) for kind, one in shared.items()})
+        return CompressionMemory(
+            {f"{kind} 0": np.repeat(one.values[:, None], agents, axis=1) for kind, one in shared.items()}
+        )
 
     def agent_sends(
         self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
@@ -143,7 +145,7 @@ class Compression(OnMessages):
             )
             return change
 
-        return Memory(held), self._coded_message(message, turn, Role.COMPRESSION, coded, ""), sends
+        return CompressionMemory(held), self._coded_message(message, turn, Role.COMPRESSION, coded, ""), sends
 
     def _code_received(
         self, common: Common, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]
@@ -153,8 +155,14 @@ class Compression(OnMessages):
         return self.code(values, chosen, adds, draw).as_received(axes, np.dtype(common.precision).itemsize)
 
     def _with_error_feedback(
-        self, common: Common, memory: Memory | None, message: Any, present: NDArray[np.bool_], turn: Turn, role: Role
-    ) -> tuple[Memory | None, Any]:
+        self,
+        common: Common,
+        memory: CompressionMemory | None,
+        message: Any,
+        present: NDArray[np.bool_],
+        turn: Turn,
+        role: Role,
+    ) -> tuple[CompressionMemory | None, Any]:
         """A message from the present parties (K,), and the remaining errors."""
         held = {} if memory is None else dict(memory.held)
 
@@ -173,7 +181,7 @@ class Compression(OnMessages):
             return code
 
         message = self._coded_message(message, turn, role, coded, f"{turn.exchange} ")
-        return (Memory(held) if held else memory), message
+        return (CompressionMemory(held) if held else memory), message
 
     def _coded_message(self, message: Any, turn: Turn, role: Role, coded: Any, prefix: str) -> Any:
         """The message with codes instead of the payloads to compress."""

@@ -26,7 +26,7 @@ class NoBank:
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentUpdates:
     """The updates of one round, while some have not yet reached the server.
 
     Parameters
@@ -50,10 +50,10 @@ class Sent:
 class OnTheWay:
     """Updates that have not yet reached the server, oldest first."""
 
-    sent: tuple[Sent, ...]
+    sent: tuple[SentUpdates, ...]
 
 
-class Part(NamedTuple):
+class LatePart(NamedTuple):
     """A payload of one round, and its number of clients."""
 
     payload: Any
@@ -64,7 +64,7 @@ class Part(NamedTuple):
 class Together:
     """Payloads of several rounds that reach the server in one round; each was sent separately."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[LatePart, ...]
 
     def wire_size(self, width: int) -> Size:
         """Scalars and bytes of all values together; the ledger does not record them."""
@@ -133,7 +133,7 @@ class LateUpdates(OnMessages):
         """The updates of this and earlier rounds that arrive now."""
         sent = () if memory is None else memory.sent
         if message is not None and share.any():
-            sent = (*sent, Sent(turn.t, message, share, turn.t + self._delays_of_senders(turn, len(share))))
+            sent = (*sent, SentUpdates(turn.t, message, share, turn.t + self._delays_of_senders(turn, len(share))))
         # Every gradient contains the run's bank: remove it from stored updates, and restore it in arriving ones.
         late = OnTheWay(
             tuple(
@@ -160,7 +160,7 @@ class LateUpdates(OnMessages):
         for name, payloads in payloads_by_kind(messages[0]):
             of_each = [dict(payloads_by_kind(message))[name] for message in messages]
             parts = tuple(
-                Together(tuple(Part(payload[j], len(own)) for payload, own in zip(of_each, shares, strict=True)))
+                Together(tuple(LatePart(payload[j], len(own)) for payload, own in zip(of_each, shares, strict=True)))
                 for j in range(len(payloads))
             )
             joined[name] = parts if isinstance(getattr(messages[0], name), tuple) else parts[0]

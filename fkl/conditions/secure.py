@@ -31,7 +31,7 @@ CIPHERTEXT = 2 * SHARE + 16
 
 
 @dataclass(frozen=True)
-class Up:
+class MaskedUp:
     """A client's message, in fixed point and masked, and its protocol messages about masks."""
 
     message: Any
@@ -41,7 +41,7 @@ class Up:
 
 
 @dataclass(frozen=True)
-class Down:
+class WithKeysDown:
     """The server's message, and the neighbours' keys, shares and survivors that the server forwards."""
 
     message: Any
@@ -90,7 +90,7 @@ class Pairwise(OnMessages):
         coded = [self.coded(one.dense().values, samples.present, turn.together) for one in payloads_of(message)]
         R, sizes = len(turn.streams.replicates), secure_overhead(turn.together, self.neighbours)
         own = (Padding(R, size) for size in (sizes.keys_up, sizes.shares_up, sizes.unmasking_up))
-        return memory, Up(rebuild_message(message, coded), *own)
+        return memory, MaskedUp(rebuild_message(message, coded), *own)
 
     def server_sends(self, common: Common, memory: Any, message: Any, turn: Turn) -> tuple[Any, Any]:
         """The message, and the parts that the server forwards."""
@@ -98,7 +98,7 @@ class Pairwise(OnMessages):
             return memory, None
         R, sizes = len(turn.streams.replicates), secure_overhead(turn.together, self.neighbours)
         passed = (Padding(R, size) for size in (sizes.keys_down, sizes.shares_down, sizes.survivors_down))
-        return memory, Down(message, *passed)
+        return memory, WithKeysDown(message, *passed)
 
     def client_takes(self, common: Common, message: Any, turn: Turn) -> Any:
         """The server's message alone."""

@@ -84,7 +84,7 @@ def neighbour_ring(order: Sequence[int], neighbours: int | None) -> dict[int, li
 
 
 @dataclass
-class Client:
+class MaskingClient:
     """A client, which takes part in four rounds.
 
     Parameters
@@ -158,7 +158,7 @@ class Client:
 
 
 @dataclass
-class Server:
+class ForwardingServer:
     """The server, which forwards encrypted messages, and adds up masked vectors.
 
     Parameters
@@ -166,7 +166,7 @@ class Server:
     graph : dict of int to list of int
         Each client's neighbours.
     bits, threshold : int
-        As in `Client`.
+        As in `MaskingClient`.
     size : int
         Number of entries of a vector.
     """
@@ -234,7 +234,10 @@ class Server:
 
 
 def run_protocol(
-    clients: Sequence[Client], server: Server, vectors: Sequence[Words], gone: Mapping[int, int] | None = None
+    clients: Sequence[MaskingClient],
+    server: ForwardingServer,
+    vectors: Sequence[Words],
+    gone: Mapping[int, int] | None = None,
 ) -> tuple[Words, dict[str, dict[int, int]]]:
     """Run all rounds of the protocol.
 

@@ -13,7 +13,7 @@ from fkl.basics.arrays import Array, choose_branch
 from fkl.basics.errors import BadValue, require
 from fkl.basics.keys import Keys
 from fkl.contract.graph import Agents, Decentralized
-from fkl.contract.star import Federated, Samples, Star, Turn
+from fkl.contract.star import Federated, Samples, StarState, Turn
 from fkl.contract.world import Common, Outcome, World, Wrapped
 from fkl.tasks.task import Panel
 from fkl.wire.channel import Inbox
@@ -152,7 +152,7 @@ class SumOnly(Payload):
 
 
 @dataclass
-class Held:
+class StateWithMemory:
     """A party's state: the method's state, and the condition's memory."""
 
     method: Any
@@ -181,12 +181,12 @@ class WrappedStar(Wrapped, Federated):
         """Whether the condition or the method hides presence."""
         return bool(self.condition.hides_presence or self.method.hides_presence)
 
-    def start(self, common: Common, clients: int) -> tuple[Held, Held]:
+    def start(self, common: Common, clients: int) -> tuple[StateWithMemory, StateWithMemory]:
         """The method's states, with no memory yet."""
         server, client = self.method.start(common, clients)
-        return Held(server, None), Held(client, None)
+        return StateWithMemory(server, None), StateWithMemory(client, None)
 
-    def init(self, world: World) -> Star:
+    def init(self, world: World) -> StarState:
         """The states of all parties before the first round; refuses data that do not suit a condition."""
         method: Any = self
         while isinstance(method, Wrapped):
@@ -194,15 +194,15 @@ class WrappedStar(Wrapped, Federated):
             method = method.method
         return super().init(world)
 
-    def tell(self, common: Common, server: Held, turn: Turn) -> tuple[Held, Any]:
+    def tell(self, common: Common, server: StateWithMemory, turn: Turn) -> tuple[StateWithMemory, Any]:
         """The server's message, changed by the condition."""
         told, message = self.method.tell(common, server.method, turn)
         memory, message = self.condition.server_sends(common, server.memory, message, turn)
-        return Held(told, memory), message
+        return StateWithMemory(told, memory), message
 
     def client(
-        self, common: Common, client: Held, down: Any, samples: Samples, turn: Turn
-    ) -> tuple[Held, Any, Outcome | None]:
+        self, common: Common, client: StateWithMemory, down: Any, samples: Samples, turn: Turn
+    ) -> tuple[StateWithMemory, Any, Outcome | None]:
         """The client's step, with its messages changed by the condition."""
         down = self.condition.client_takes(common, down, turn)
 
@@ -214,23 +214,23 @@ class WrappedStar(Wrapped, Federated):
         )
         memory, known = self.condition.client_learns(common, memory, samples, turn)
         if known is None:
-            return Held(client.method, memory), None, outcome
+            return StateWithMemory(client.method, memory), None, outcome
         if known is not samples:
             own, up, _ = play(client.method, known)
         memory, up = self.condition.client_sends(common, memory, up, samples, turn)
-        return Held(own, memory), up, outcome
+        return StateWithMemory(own, memory), up, outcome
 
-    def server(self, common: Common, server: Held, up: Any, share: Array, turn: Turn) -> Held:
+    def server(self, common: Common, server: StateWithMemory, up: Any, share: Array, turn: Turn) -> StateWithMemory:
         """The server's step, with messages changed by the condition."""
         memory, up, share = self.condition.server_takes(common, server.memory, up, share, turn)
         if up is None:  # no message has arrived, so nothing is learned
-            return Held(server.method, memory)
+            return StateWithMemory(server.method, memory)
         learn = partial(self.method.server, common, server.method, up, share, turn)
-        return Held(choose_branch(share.any(), learn, lambda: server.method), memory)
+        return StateWithMemory(choose_branch(share.any(), learn, lambda: server.method), memory)
 
-    def functions(self, world: World, state: Star, t: int) -> Any:
+    def functions(self, world: World, state: StarState, t: int) -> Any:
         """As the method's."""
-        return self.method.functions(world, Star(state.server.method, state.client.method), t)
+        return self.method.functions(world, StarState(state.server.method, state.client.method), t)
 
 
 @dataclass(frozen=True)
@@ -242,35 +242,39 @@ class WrappedGraph(Wrapped, Decentralized):
 
     facts: ClassVar[tuple[str, ...]] = ("label", "online", "keep", "choices_reveal_data")
 
-    def start(self, common: Common, agents: int) -> tuple[Held, Any]:
+    def start(self, common: Common, agents: int) -> tuple[StateWithMemory, Any]:
         """The method's states, and the agents' memory for the condition."""
         own, known = self.method.start(common, agents)
-        return Held(own, self.condition.agent_starts(common, known, agents)), known
+        return StateWithMemory(own, self.condition.agent_starts(common, known, agents)), known
 
-    def learn(self, common: Common, own: Held, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Held, Outcome | None]:
+    def learn(
+        self, common: Common, own: StateWithMemory, inbox: Inbox, samples: Any, turn: Turn
+    ) -> tuple[StateWithMemory, Outcome | None]:
         """As the method's."""
         state, outcome = self.method.learn(common, own.method, inbox, samples, turn)
-        return Held(state, own.memory), outcome
+        return StateWithMemory(state, own.memory), outcome
 
     def send(
-        self, common: Common, own: Held, inbox: Inbox, samples: Any, turn: Turn
-    ) -> tuple[Held, Any, NDArray[np.bool_]]:
+        self, common: Common, own: StateWithMemory, inbox: Inbox, samples: Any, turn: Turn
+    ) -> tuple[StateWithMemory, Any, NDArray[np.bool_]]:
         """An agent's message, changed by the condition."""
         state, message, sends = self.method.send(common, own.method, inbox, samples, turn)
         memory, message, sends = self.condition.agent_sends(common, own.memory, message, sends, turn)
-        return Held(state, memory), message, sends
+        return StateWithMemory(state, memory), message, sends
 
-    def sent(self, common: Common, own: Held, message: Any, sends: NDArray[np.bool_]) -> Held:
+    def sent(self, common: Common, own: StateWithMemory, message: Any, sends: NDArray[np.bool_]) -> StateWithMemory:
         """Give the method and the condition the message that was actually sent."""
         memory = self.condition.agent_sent(common, own.memory, message, sends)
-        return Held(self.method.sent(common, own.method, message, sends), memory)
+        return StateWithMemory(self.method.sent(common, own.method, message, sends), memory)
 
-    def receive(self, common: Common, own: Held, inbox: Inbox, samples: Any, turn: Turn) -> tuple[Held, Any]:
+    def receive(
+        self, common: Common, own: StateWithMemory, inbox: Inbox, samples: Any, turn: Turn
+    ) -> tuple[StateWithMemory, Any]:
         """The agent's step with its neighbours' messages."""
         state, theta = self.method.receive(common, own.method, inbox, samples, turn)
-        return Held(state, own.memory), theta
+        return StateWithMemory(state, own.memory), theta
 
-    def learned(self, own: Held) -> Array:
+    def learned(self, own: StateWithMemory) -> Array:
         """As the method's."""
         theta: Array = self.method.learned(own.method)
         return theta

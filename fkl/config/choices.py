@@ -152,7 +152,7 @@ PACKAGE = re.compile(r"_global_|\w+(\.\w+)*")
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChoiceFile:
     """Content of one file, or of one choice in a paper's experiments.yaml.
 
     Parameters
@@ -204,7 +204,7 @@ class Choices:
         files = [folder / f"{path}.yaml" for folder in self.folders] if _is_path(path) else []
         return next((file for file in files if file.is_file()), None)
 
-    def read(self, path: str) -> Choice:
+    def read(self, path: str) -> ChoiceFile:
         """Read a choice.
 
         Raises
@@ -216,7 +216,7 @@ class Choices:
         is_fkl_s = found is not None and found.is_relative_to(self.folders[0])
         if not is_fkl_s and (node := experiments.paper_choice(path)) is not None:
             config = dict(node)
-            return Choice(path, "_global_", config.pop("defaults", []), config, is_paper_s=True)
+            return ChoiceFile(path, "_global_", config.pop("defaults", []), config, is_paper_s=True)
         if found is None:
             raise not_known(path, self.names(path.rpartition("/")[0]))
         text = read_text(found)
@@ -235,7 +235,7 @@ class Choices:
                 if not PACKAGE.fullmatch(package):
                     raise FklError(f"{found}: @package {package}: must be _global_ or keys with dots between them")
                 break
-        return Choice(path, package, defaults, config)
+        return ChoiceFile(path, package, defaults, config)
 
 
 def _is_path(text: str) -> bool:

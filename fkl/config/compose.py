@@ -21,7 +21,7 @@ import yaml
 
 from fkl.basics.errors import LETTERS_SHOWN, BadValue, FklError, in_one_line
 from fkl.basics.keys import holds_words
-from fkl.config.choices import CONDITIONS, GROUPS, REQUIRED, Choice, Choices, no_such_key
+from fkl.config.choices import CONDITIONS, GROUPS, REQUIRED, ChoiceFile, Choices, no_such_key
 from fkl.config.experiments import NO_CONFIGURATION
 
 LONGEST = 8192
@@ -438,7 +438,7 @@ class _ChosenFiles:
 
     def expanded(
         self, path: str, package: str, added: Sequence[_Entry] = (), above: tuple[str, ...] = ()
-    ) -> list[tuple[Choice, str]]:
+    ) -> list[tuple[ChoiceFile, str]]:
         """A choice and the choices in its defaults, in the order in which they are merged, each with its node."""
         self.files_read += 1
         if path in above or self.files_read > MOST_FILES:
@@ -498,7 +498,7 @@ def _read_entry(raw: Any, path: str, package: str) -> _Entry | None:
     return _Entry(absolute, value if with_group else absolute, place, override, with_group)
 
 
-def _add_choice(composed: Composed, choice: Choice, package: str) -> None:
+def _add_choice(composed: Composed, choice: ChoiceFile, package: str) -> None:
     """Merge a choice's keys into a configuration, at the node of its package."""
     content = choice.config
     if choice.is_paper_s:
@@ -520,7 +520,7 @@ def _add_choice(composed: Composed, choice: Choice, package: str) -> None:
     _merge_keys(node, content)
 
 
-def _sweep_params(choice: Choice) -> dict[str, str]:
+def _sweep_params(choice: ChoiceFile) -> dict[str, str]:
     """Sweep of a user's own experiment; other settings for Hydra are refused, because they could run code."""
     node = choice.config.get("hydra")
     match node:

@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.online.learners import Learner
+from fkl.algorithms.online.learners import OnlineLearner
 from fkl.basics.errors import BrokenPromiseError
 from fkl.basics.random_streams import Role
-from fkl.conditions.wrapped import Held as StateWithMemory
+from fkl.conditions.wrapped import StateWithMemory as StateWithMemory
 from fkl.conformance.party_process import Apart, PartyError
 from fkl.conformance.played import (
     TOLERANCE,
     Carrier,
-    Played,
+    PlayedReplicate,
     Witness,
     method_outcomes,
     play_together,
@@ -34,7 +34,7 @@ from fkl.contract.lone_party import LoneClient, LoneParty, LoneServer, Shown, fi
 from fkl.contract.parties import (
     Actor,
     Booked,
-    Own,
+    PartyData,
     Scored,
     VerticalMethod,
     Wire,
@@ -42,7 +42,7 @@ from fkl.contract.parties import (
     work_until_letter,
 )
 from fkl.contract.star import Federated, OneShot, Owned, Samples, common_with_classes, owned_samples
-from fkl.contract.world import BatchSamples, Common, Held, OwnSamples, World
+from fkl.contract.world import BatchSamples, ClientRows, Common, OwnSamples, World
 from fkl.engines.base import Experiment, make_world
 from fkl.kernels.losses import LOSSES
 from fkl.network import Topology
@@ -81,7 +81,7 @@ def require_parties_agree(method: Any, world: Callable[[], World], party: Apart)
     require(method, world, party)
     if getattr(method, "pooled", False):
         return "it has no parties"
-    return "it has no server" if require is CHECKS[Learner] else ""
+    return "it has no server" if require is CHECKS[OnlineLearner] else ""
 
 
 # --- a server and its clients
@@ -90,7 +90,7 @@ def require_parties_agree(method: Any, world: Callable[[], World], party: Apart)
 def require_clients_agree(method: Federated, world: Callable[[], World], party: Apart) -> None:
     """Compare an isolated server and isolated clients with all of them together."""
 
-    def together(here: World) -> Played:
+    def together(here: World) -> PlayedReplicate:
         if not _learns_once(method):
             return play_together(method, here, shown_arrays)
         points = _test_points(here)
@@ -104,7 +104,7 @@ def require_clients_agree(method: Federated, world: Callable[[], World], party: 
     require_equal(together, lambda here: _play_star_apart(method, here, party), world, party, "client")
 
 
-def _play_star_apart(method: Federated, world: World, party: Apart) -> Played:
+def _play_star_apart(method: Federated, world: World, party: Apart) -> PlayedReplicate:
     """Run the server and every client in isolation, with messages as bytes."""
     problem = world.problem
     common, own = _dealt_to_clients(method, world)
@@ -113,12 +113,12 @@ def _play_star_apart(method: Federated, world: World, party: Apart) -> Played:
         clients = [
             stack.enter_context(closing(party(LoneClient, method, common, k, *mine))) for k, mine in enumerate(own)
         ]
-        network = Star(method, problem, server, clients, world.channel.times)
+        network = StarCarrier(method, problem, server, clients, world.channel.times)
         seen = [network.round(t) for t in range(problem.rounds)]
         if both := server.ask("drawn_roles") & set().union(*(one.ask("drawn_roles") for one in clients)):
             names = ", ".join(sorted(role.name for role in both))
             raise BrokenPromiseError(f"the server and the clients draw the same random numbers: {names}")
-        return Played(seen, network.by_round, network.by_client)
+        return PlayedReplicate(seen, network.by_round, network.by_client)
 
 
 def _dealt_to_clients(method: Any, world: World) -> tuple[Any, list[tuple[Any, ...]]]:
@@ -136,7 +136,7 @@ def _dealt_to_clients(method: Any, world: World) -> tuple[Any, list[tuple[Any, .
         x, y, _ = problem.part(True)
         ends = np.cumsum(world.held.count)[:-1]
         rows = zip(np.split(x, ends), np.split(y, ends), strict=True)
-        return replace(world.common), [(Held.of_client(*mine, problem.loss),) for mine in rows]
+        return replace(world.common), [(ClientRows.of_client(*mine, problem.loss),) for mine in rows]
     return replace(world.common), [(mine,) for mine in samples_of_rounds(world)]
 
 
@@ -185,7 +185,7 @@ def _own_state(state: Any) -> Any:
     return _own_state(state.method) if isinstance(state, StateWithMemory) else state
 
 
-class Star(Carrier):
+class StarCarrier(Carrier):
     """Carries packets between a server and its clients."""
 
     def __init__(
@@ -301,7 +301,7 @@ class LoneAgent(LoneParty):
         return self._shown or shown_arrays(theta)
 
 
-def _play_agents_apart(method: Decentralized, world: World, party: Apart) -> Played:
+def _play_agents_apart(method: Decentralized, world: World, party: Apart) -> PlayedReplicate:
     """Run every agent in isolation, with messages as bytes."""
     topology = world.topology
     assert topology is not None
@@ -319,7 +319,7 @@ def _play_agents_apart(method: Decentralized, world: World, party: Apart) -> Pla
             near = topology.neighbours_of(k)
             agents.append(ends.enter_context(closing(party(LoneAgent, method, common, k, near, *mine))))
         network = Graph(world, topology, agents)
-        return Played([network.round(t) for t in range(problem.rounds)], network.by_round, network.by_client)
+        return PlayedReplicate([network.round(t) for t in range(problem.rounds)], network.by_round, network.by_client)
 
 
 class Graph(Carrier):
@@ -367,7 +367,7 @@ class LoneActor:
 
     who = "a party"
 
-    def __init__(self, method: VerticalMethod, own: Own) -> None:
+    def __init__(self, method: VerticalMethod, own: PartyData) -> None:
         self._method, self._own, self._wire = method, own, Wire()
         self._actor: Actor | None = None
 
@@ -435,7 +435,7 @@ class Watched(Channel):
         super().record_messages(kind, messages, scalars, size, timed)
 
 
-def play_apart(method: VerticalMethod, parties: list[Own], party: Apart) -> tuple[list[Any], Booked]:
+def play_apart(method: VerticalMethod, parties: list[PartyData], party: Apart) -> tuple[list[Any], Booked]:
     """Run isolated parties; return their results, and the sizes of their messages."""
     with ExitStack() as ends:
         mail = Mail([ends.enter_context(closing(party(LoneActor, method, own))) for own in parties])
@@ -496,6 +496,6 @@ CHECKS: dict[type, Callable[[Any, Callable[[], World], Apart], None]] = {
     Federated: require_clients_agree,
     Decentralized: require_agents_agree,
     VerticalMethod: require_actors_agree,
-    Learner: lambda *_: None,  # nothing to compare: it has one client and no server
+    OnlineLearner: lambda *_: None,  # nothing to compare: it has one client and no server
 }
 """The comparison for each family of methods."""

@@ -11,7 +11,7 @@ from fkl.algorithms.federated.pooled import Pooled, at_the_server
 from fkl.basics.errors import BrokenPromiseError
 from fkl.contract.world import World
 from fkl.engines.base import Experiment, make_world
-from fkl.kernels.functions import Function, Gaussian
+from fkl.kernels.functions import Gaussian, SavedFunction
 from fkl.network import Network
 from fkl.tasks.batch import BatchTask, ClassTask
 from fkl.tasks.repeated import PerReplicateTask
@@ -84,7 +84,9 @@ def compared_on_stream(experiment: Experiment, numbers: np.random.Generator) -> 
 class _Step:
     """A round, and what the functions from before it say of its samples."""
 
-    def __init__(self, experiment: Experiment, world: World, state: Any, t: int, functions: Sequence[Function]) -> None:
+    def __init__(
+        self, experiment: Experiment, world: World, state: Any, t: int, functions: Sequence[SavedFunction]
+    ) -> None:
         present, self._x, self._y, self._t = world.problem.present[t], world.problem.x[t], world.problem.y[t], t
         in_turn = getattr(experiment.algorithm, "in_turn", False)
         self._here = np.flatnonzero(present)[: 1 if in_turn else None]
@@ -92,7 +94,7 @@ class _Step:
         world.channel.open_round(t, present)
         self.state, self._outcome = experiment.algorithm.step(world, state, t)
 
-    def _of(self, function: Function) -> dict[str, NDArray[Any]]:
+    def _of(self, function: SavedFunction) -> dict[str, NDArray[Any]]:
         norm = function.squared_norm()
         values = {"predictions": function.predict(self._x)}
         if isinstance(function, Gaussian):
@@ -160,9 +162,9 @@ COMPARISONS: dict[type, Callable[[Experiment, np.random.Generator], Iterator[Com
 """The comparison for each kind of data."""
 
 
-def functions_of(experiment: Experiment, world: World, state: Any, t: int) -> tuple[Function, ...]:
+def functions_of(experiment: Experiment, world: World, state: Any, t: int) -> tuple[SavedFunction, ...]:
     """The functions that a run would save after t rounds."""
-    functions: tuple[Function, ...] = experiment.algorithm.functions(world, state, t)  # type: ignore[attr-defined]
+    functions: tuple[SavedFunction, ...] = experiment.algorithm.functions(world, state, t)  # type: ignore[attr-defined]
     for function in functions:
         if not function.is_function_of(world.problem.dimension):
             raise BrokenPromiseError(f"its model is not a function of {world.problem.dimension} features")

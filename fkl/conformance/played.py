@@ -25,7 +25,7 @@ samples, but at most the tolerance of single precision times the largest number 
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedReplicate:
     """Results of one replicate's rounds, and the bytes sent.
 
     Parameters
@@ -51,7 +51,7 @@ def method_outcomes(method: Any, world: World) -> Iterator[Any]:
         yield outcome
 
 
-def play_together(method: Any, world: World, shown: Callable[[Any], Shown]) -> Played:
+def play_together(method: Any, world: World, shown: Callable[[Any], Shown]) -> PlayedReplicate:
     """Run all parties together, as a simulation does, in a world of one replicate.
 
     Parameters
@@ -64,7 +64,9 @@ def play_together(method: Any, world: World, shown: Callable[[Any], Shown]) -> P
     seen = [shown(outcome) for outcome in method_outcomes(method, world)]
     tallies, size = world.channel.ledger.tallies, UNITS.index("bytes")
     by_round = {direction: tally.by_round[:, 0, size] for direction, tally in tallies.items()}
-    return Played(seen, by_round, {direction: tally.by_client[0, :, size] for direction, tally in tallies.items()})
+    return PlayedReplicate(
+        seen, by_round, {direction: tally.by_client[0, :, size] for direction, tally in tallies.items()}
+    )
 
 
 Payloads = list[tuple[bytes, bytes]]
@@ -171,8 +173,8 @@ def with_other_last_digits(world: World) -> World:
 
 
 def require_equal(
-    play_all: Callable[[World], Played],
-    play: Callable[[World], Played],
+    play_all: Callable[[World], PlayedReplicate],
+    play: Callable[[World], PlayedReplicate],
     world: Callable[[], World],
     party: Apart,
     who: str,
@@ -186,7 +188,7 @@ def require_equal(
     """
     here, expected = world(), play_all(world())
     present, tolerance = here.problem.present, TOLERANCE[here.precision]
-    rounded: Played | None = None
+    rounded: PlayedReplicate | None = None
     try:
         found = play(here)
     except PartyError as error:

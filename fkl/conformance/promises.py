@@ -89,7 +89,7 @@ def words_of_scenario(*overrides: str, folders: tuple[Path, ...] = ()) -> tuple[
 
 
 @dataclass(frozen=True)
-class Trace:
+class HashedTrace:
     """Results of an algorithm, as hashes of their bytes.
 
     Parameters
@@ -109,7 +109,7 @@ def trace_rounds(
     replicates: Sequence[int],
     watch: Callable[[World], object] = id,
     rounds: int | None = None,
-) -> Trace:
+) -> HashedTrace:
     """Run the first rounds, by default all; call `watch` before the first round and after each round."""
     world, ledger = make_world(experiment, tuple(replicates))
     watch(world)
@@ -120,10 +120,10 @@ def trace_rounds(
         for r, of_replicate in enumerate(shown.values()):
             of_replicate.append({name: digest_of_array(values[r]) for name, values in told.items()})
         watch(world)
-    return Trace(shown, outcome)
+    return HashedTrace(shown, outcome)
 
 
-def require_same(one: Trace, other: Trace, why: str, probe: Probe | None = None) -> None:
+def require_same(one: HashedTrace, other: HashedTrace, why: str, probe: Probe | None = None) -> None:
     """Compare the replicates that both traces have, in all rounds, or in those and the parts that a probe names."""
     end, hidden = (None, ()) if probe is None else (probe.rounds, probe.hidden)
     for replicate in one.shown.keys() & other.shown.keys():
@@ -256,7 +256,7 @@ class Conformance:
         return np.random.default_rng(self.seed)
 
     @cached_property
-    def together(self) -> Trace:
+    def together(self) -> HashedTrace:
         """Results of all replicates, run together."""
         return trace_rounds(self.experiment, self.everyone)
 
@@ -325,7 +325,7 @@ class Conformance:
 
     def labels_are_not_known_before_they_are_shown(self) -> None:
         """Targets have no effect before they are revealed, and targets of test samples never have an effect."""
-        alone: dict[tuple[int, ...], Trace] = {}
+        alone: dict[tuple[int, ...], HashedTrace] = {}
         for probe in self.experiment.task.probes(self.together.last, self.numbers):
             some, end = probe.replicates, None if probe.rounds is None else probe.rounds + 1
             if some is not None and some not in alone:

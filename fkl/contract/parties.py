@@ -20,8 +20,8 @@ from fkl.basics.errors import BrokenPromiseError
 from fkl.basics.keys import Keys
 from fkl.basics.random_streams import Role, Streams
 from fkl.contract.world import Common, World
-from fkl.data.vertical import Split, Vertical
-from fkl.kernels.functions import Function
+from fkl.data.vertical import RowSplit, Vertical
+from fkl.kernels.functions import SavedFunction
 from fkl.wire.letters import Count, Letter, uncounted_letter
 
 Integers = NDArray[np.integer]
@@ -55,7 +55,7 @@ class Scored:
     iterations: int
 
 
-class Held(NamedTuple):
+class PartyRows(NamedTuple):
     """All parties' training samples in one place.
 
     Parameters
@@ -76,7 +76,7 @@ class Held(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Own:
+class PartyData:
     """One party's part of the training samples, and what all parties know.
 
     Parameters
@@ -196,7 +196,7 @@ class VerticalMethod(Keys):
     - ``party(own, wire)``: one party's program, a generator. It sends with ``wire.send(receiver, letter)``, waits with
       ``letter = yield sender``, and returns its result after the last round.
     - ``assembled(parts, held)``: the model from all parties' results; ``model.decision(x)`` is f (n,) of samples (n,
-      d), ``model.function`` an `fkl.kernels.functions.Function`.
+      d), ``model.function`` an `fkl.kernels.functions.SavedFunction`.
 
     Most methods derive from `Learning`. A baseline on pooled data sets `pooled = True` and has no protocol. You may
     write `tolerance`, and set the facts below.
@@ -216,29 +216,29 @@ class VerticalMethod(Keys):
         """Largest allowed difference in f between isolated parties and the pooled path, which adds in another order."""
         return 1e-9
 
-    def dealt(self, common: Common, problem: Vertical) -> tuple[Held, list[Own]]:
+    def dealt(self, common: Common, problem: Vertical) -> tuple[PartyRows, list[PartyData]]:
         """The parties' initial data in one replicate: all data together, and each party's part."""
         raise NotImplementedError
 
-    def party(self, own: Own, wire: Wire) -> Actor:
+    def party(self, own: PartyData, wire: Wire) -> Actor:
         """One party's part of the protocol, until the end of the last round."""
         raise NotImplementedError
 
-    def assembled(self, parts: list[Any], held: Held) -> Any:
+    def assembled(self, parts: list[Any], held: PartyRows) -> Any:
         """The model from the parties' results, with `decision`; it may refer to samples of `held`."""
         raise NotImplementedError
 
 
 @dataclass
-class State:
+class TrainingState:
     """The training of all replicates, between two rounds.
 
     The fields hold, by replicate: row splits, the parties' training samples, the last result of `advance`, models, and
     the last result of `values`.
     """
 
-    splits: list[Split]
-    held: list[Held]
+    splits: list[RowSplit]
+    held: list[PartyRows]
     learned: list[Any]
     models: list[Any] = field(default_factory=list)
     tested: dict[int, Any] = field(default_factory=dict)
@@ -288,33 +288,33 @@ class Learning(VerticalMethod):
         """Each party's random generator: here only `root`, the first active party, has one."""
         return [rng if party == root else None for party in range(parties)]
 
-    def dealt(self, common: Common, problem: Vertical) -> tuple[Held, list[Own]]:
+    def dealt(self, common: Common, problem: Vertical) -> tuple[PartyRows, list[PartyData]]:
         """The training rows of one replicate: of all parties together, and of each party."""
         split, rng = draw_split_and_generator(problem, common.streams, self.fold)
         held = held_for_training(problem, split)
         return held, deal_features(held, self.generators(rng, len(held.groups), held.active[0]))
 
-    def start(self, own: Own) -> Any:
+    def start(self, own: PartyData) -> Any:
         """A party's memory before the first round."""
         return None
 
-    def play(self, own: Own, memory: Any, wire: Wire) -> Actor:
+    def play(self, own: PartyData, memory: Any, wire: Wire) -> Actor:
         """A party's part of one round; returns its memory after the round."""
         raise NotImplementedError
 
-    def party(self, own: Own, wire: Wire) -> Actor:
+    def party(self, own: PartyData, wire: Wire) -> Actor:
         """A party's part of all rounds."""
         memory = self.start(own)
         for _ in range(self.rounds):
             memory = yield from self.play(own, memory, wire)
         return memory
 
-    def begin(self, held: Held, rng: np.random.Generator) -> Any:
+    def begin(self, held: PartyRows, rng: np.random.Generator) -> Any:
         """The state before the first round."""
         generators = self.generators(rng, len(held.groups), held.active[0])
         return Memories([self.start(own) for own in deal_features(held, generators)], generators)
 
-    def advance(self, held: Held, learned: Any, count: Count) -> tuple[Any, Any]:
+    def advance(self, held: PartyRows, learned: Any, count: Count) -> tuple[Any, Any]:
         """Run one round; return the state and the model after it."""
         parties = deal_features(held, learned.generators)
         wires = [Wire() for _ in parties]
@@ -343,12 +343,12 @@ class Learning(VerticalMethod):
         Parameters
         ----------
         x, y, groups, active :
-            As in `Held`.
+            As in `PartyRows`.
         rng : numpy.random.Generator or None
             The method's random generator; None for a generator with seed 0.
         count : Count
         """
-        held = Held(x, y, groups, active)
+        held = PartyRows(x, y, groups, active)
         learned = self.begin(held, rng or np.random.default_rng(0))
         for _ in range(self.rounds):
             learned, model = self.advance(held, learned, count)
@@ -359,7 +359,7 @@ class Learning(VerticalMethod):
         *_, model = self.learn(*held, **more)
         return model
 
-    def init(self, world: World) -> State:
+    def init(self, world: World) -> TrainingState:
         """Draw the splits, and set up each replicate's state before the first round."""
         problem = world.problem
         if self.loss_of_classes:
@@ -369,9 +369,9 @@ class Learning(VerticalMethod):
         for split in splits if self.loss_of_classes or problem.two_classes else ():
             problem.require_learned_classes(split.training)
         held = [held_for_training(problem, split) for split in splits]
-        return State(list(splits), held, [self.begin(*both) for both in zip(held, own, strict=True)])
+        return TrainingState(list(splits), held, [self.begin(*both) for both in zip(held, own, strict=True)])
 
-    def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
+    def step(self, world: World, state: TrainingState, t: int) -> tuple[TrainingState, Scored]:
         """Run one round of every replicate; return the state, and predictions f."""
         problem = world.problem
         # A state from a checkpoint has no samples: see `State.__getstate__`.
@@ -398,28 +398,28 @@ class Learning(VerticalMethod):
         """
         return model.decision(x[rows]), None
 
-    def functions(self, world: World, state: State, t: int) -> tuple[Function, ...]:
+    def functions(self, world: World, state: TrainingState, t: int) -> tuple[SavedFunction, ...]:
         """Every replicate's model."""
         return tuple(model.function for model in state.models)
 
 
 def draw_split_and_generator(
     problem: Vertical, streams: Streams, fold: int | None
-) -> tuple[Split, np.random.Generator]:
+) -> tuple[RowSplit, np.random.Generator]:
     """One replicate's rows, and the method's random generator."""
     [data], [own] = streams.generators(Role.DATA), streams.generators(Role.NETWORK_WEIGHTS)
     return problem.rows(data.spawn(1)[0], fold), own
 
 
-def held_for_training(problem: Vertical, split: Split) -> Held:
+def held_for_training(problem: Vertical, split: RowSplit) -> PartyRows:
     """The parties' parts of the training rows."""
-    return Held(problem.x[split.training], problem.y[split.training], problem.groups, problem.active)
+    return PartyRows(problem.x[split.training], problem.y[split.training], problem.groups, problem.active)
 
 
-def deal_features(held: Held, generators: Sequence[np.random.Generator | None]) -> list[Own]:
+def deal_features(held: PartyRows, generators: Sequence[np.random.Generator | None]) -> list[PartyData]:
     """Each party's part of the data, with its generator."""
     return [
-        Own(j, held.x[:, features], held.y if j in held.active else None, held.groups, held.active, generator)
+        PartyData(j, held.x[:, features], held.y if j in held.active else None, held.groups, held.active, generator)
         for j, (features, generator) in enumerate(zip(held.groups, generators, strict=True))
     ]
 

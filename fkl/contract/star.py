@@ -16,7 +16,7 @@ from fkl.basics.arrays import Array, choose_branch
 from fkl.basics.errors import FklError
 from fkl.basics.keys import Keys
 from fkl.basics.random_streams import Role, Streams
-from fkl.contract.world import Common, Held, Outcome, World
+from fkl.contract.world import ClientRows, Common, Outcome, World
 from fkl.data.problem import MOST_CLASSES
 from fkl.kernels.threads import in_parts
 from fkl.wire.payloads import Ragged
@@ -80,7 +80,7 @@ class Turn:
 
 
 @dataclass
-class Star:
+class StarState:
     """State of a federated method: the server's and the clients' states."""
 
     server: Any
@@ -207,11 +207,11 @@ class Federated(Keys):
         x, y, share = world.problem.round(t)
         return Samples(x, y, share > 0), share
 
-    def init(self, world: World) -> Star:
+    def init(self, world: World) -> StarState:
         """All parties before the first round."""
-        return Star(*self.start(world.common, world.problem.clients))
+        return StarState(*self.start(world.common, world.problem.clients))
 
-    def step(self, world: World, state: Star, t: int) -> tuple[Star, Outcome]:
+    def step(self, world: World, state: StarState, t: int) -> tuple[StarState, Outcome]:
         """Run one round of all parties, whose messages pass through the channel."""
         common, channel = world.common, world.channel
         samples, share = self.given(world, t)
@@ -232,10 +232,10 @@ class Federated(Keys):
                 server = choose_branch(anyone, learn, partial(lambda state: state, server))
             shown = outcome if shown is None else shown
         assert shown is not None, f"{type(self).__name__}: no exchange of a round returns a prediction"
-        return Star(server, client), shown
+        return StarState(server, client), shown
 
 
-def all_samples(world: World, t: int) -> tuple[Held, NDArray[np.float64]]:
+def all_samples(world: World, t: int) -> tuple[ClientRows, NDArray[np.float64]]:
     """All samples of the clients in a round, and an equal share for each present client."""
     here = world.present(t)
     return replace(world.held, present=here), here / world.common.xp.maximum(here.sum(), 1)
@@ -245,8 +245,8 @@ class OnBatches(Federated):
     """Base class of methods with a server, whose clients have all their samples from the start.
 
     You write `label`, `lam`, `start`, `broadcast`, `client` and `server` as for `Federated`, except that `client` gets
-    `Held` samples (all samples of a client: x (n, d), y (n,), count (K,)), and returns theta (R, K, P) as its outcome,
-    once per round. You may write `judged_in` (if theta does not belong to random features) and `exchanges_up`.
+    `ClientRows` samples (all samples of a client: x (n, d), y (n,), count (K,)), and returns theta (R, K, P) as its
+    outcome, once per round. You may write `judged_in` (if theta does not belong to random features) and `exchanges_up`.
 
     The task is `fkl.tasks.batch.BatchTask`, which has the same columns for it as for agents on a graph.
     """
@@ -255,7 +255,7 @@ class OnBatches(Federated):
     """Number of exchanges of a round in which clients send a message; None for all."""
     not_traceable: ClassVar[str] = "its equations are factored on the host, by what clients have sent so far"
 
-    def given(self, world: World, t: int) -> tuple[Held, NDArray[np.float64]]:
+    def given(self, world: World, t: int) -> tuple[ClientRows, NDArray[np.float64]]:
         """All samples in every round."""
         return all_samples(world, t)
 

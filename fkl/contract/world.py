@@ -120,7 +120,7 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Held:
+class ClientRows:
     """The training samples of the clients that compute; each client has its own.
 
     Parameters
@@ -147,7 +147,7 @@ class Held:
     made: Made = field(default_factory=Made, repr=False, compare=False)
 
     @classmethod
-    def of_client(cls, x: Array, y: NDArray[np.float64], loss: str) -> "Held":
+    def of_client(cls, x: Array, y: NDArray[np.float64], loss: str) -> "ClientRows":
         """All samples of one client, which is present."""
         return cls(x, y, np.array([len(y)]), np.ones(1, np.bool_), LOSSES[loss])
 
@@ -159,7 +159,7 @@ class Held:
             made[space] = rows_in(bank(), self.x, self.y, self.count, compressed)
         return made[space]
 
-    def flipped(self) -> "Held":
+    def flipped(self) -> "ClientRows":
         """The same samples with targets -y."""
         made = self.made.named
         if "flipped" not in made:
@@ -330,21 +330,21 @@ class World:
         return OwnSamples.from_samples(x, y, count, len(y) / len(count))
 
     @cached_property
-    def held(self) -> Held:
+    def held(self) -> ClientRows:
         """The clients' training samples, for methods with a server."""
         return self._part_of_samples(True)
 
     @cached_property
-    def tested(self) -> Held:
+    def tested(self) -> ClientRows:
         """The clients' test samples."""
         return self._part_of_samples(False)
 
-    def _part_of_samples(self, training: bool) -> Held:
+    def _part_of_samples(self, training: bool) -> ClientRows:
         x, y, client = self.problem.part(training)
         everyone = np.ones(self.problem.clients, np.bool_)
         needed = self.problem.row is not None or bool(self.metrics) or self.intervals is not None
         each = not training and needed
-        return Held(x, y, np.bincount(client, minlength=len(everyone)), everyone, self.loss, each)
+        return ClientRows(x, y, np.bincount(client, minlength=len(everyone)), everyone, self.loss, each)
 
 
 @dataclass(frozen=True)

@@ -62,7 +62,7 @@ class WholeNumbers(Sequence[str]):
         return map(str, self._numbers.astype(np.int64).tolist())
 
 
-class Coded(Sequence[Any]):
+class CodedCells(Sequence[Any]):
     """Cells by their codes: each distinct cell is stored once, in order of first appearance.
 
     Parameters
@@ -76,16 +76,16 @@ class Coded(Sequence[Any]):
         self.different, self.code = different, code
 
     @classmethod
-    def of(cls, cells: Iterable[Any]) -> "Coded":
+    def of(cls, cells: Iterable[Any]) -> "CodedCells":
         """Find the distinct cells among these."""
         places: dict[Any, int] = {}
         code = np.array([places.setdefault(cell, len(places)) for cell in cells], np.int32)
         return cls(list(places), code)
 
-    def map(self, change: Callable[[Any], Any]) -> "Coded":
+    def map(self, change: Callable[[Any], Any]) -> "CodedCells":
         """Each cell changed in the same way."""
-        merged = Coded.of(map(change, self.different))
-        return Coded(merged.different, merged.code[self.code])
+        merged = CodedCells.of(map(change, self.different))
+        return CodedCells(merged.different, merged.code[self.code])
 
     def among(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> list[Any]:
         """The distinct cells of some rows, in the order in which they first appear there."""
@@ -104,7 +104,7 @@ class Coded(Sequence[Any]):
 
 
 @dataclass(frozen=True)
-class Column:
+class FileColumn:
     """One column, and what is decided about it from all of its cells.
 
     Parameters
@@ -134,7 +134,7 @@ class Column:
     fault: str = ""
 
     @classmethod
-    def of_text(cls, cells: Coded, reading: Reading) -> "Column":
+    def of_text(cls, cells: CodedCells, reading: Reading) -> "FileColumn":
         """A column of these cells: of numbers if half of the cells, or most of the distinct cells, are numbers.
 
         If all cells are true or false, they become 1 and 0.
@@ -151,7 +151,7 @@ class Column:
     @classmethod
     def of_numbers(
         cls, numbers: NDArray[np.float64], cells: Sequence[Any] | None = None, missing: Collection[float] = ()
-    ) -> "Column":
+    ) -> "FileColumn":
         """A column of typed numbers; NaN and the numbers in `missing` are missing, and `cells` has them as typed."""
         holes = np.isnan(numbers) | np.isin(numbers, list(missing))
         typed = numbers if cells is None else cells
@@ -165,12 +165,12 @@ class Column:
         return cls(CellsOnDemand(len(numbers), words), holes, np.where(holes, np.nan, numbers), text=False)
 
     @classmethod
-    def unreadable(cls, count: int, fault: str) -> "Column":
+    def unreadable(cls, count: int, fault: str) -> "FileColumn":
         """A column of so many cells that cannot be read."""
         none = np.zeros(count, np.bool_)
         return cls([""] * count, none, np.full(count, np.nan), text=False, fault=fault)
 
-    def with_typed(self, dates: NDArray[np.object_]) -> "Column":
+    def with_typed(self, dates: NDArray[np.object_]) -> "FileColumn":
         """A copy with dates of a typed file; what it holds is decided again, after numbers got the typed ones."""
         text = _are_words(self.cells, self.holes, self.numbers)
         return replace(self, text=text, dates=dates if any(date is not None for date in dates) else None)
@@ -189,9 +189,9 @@ class Column:
         return cells
 
     @cached_property
-    def coded(self) -> Coded:
+    def coded(self) -> CodedCells:
         """All cells as text, in the form that `word` returns."""
-        cells = self.cells if isinstance(self.cells, Coded) else Coded.of(self.cells)
+        cells = self.cells if isinstance(self.cells, CodedCells) else CodedCells.of(self.cells)
         return cells.map(lambda cell: normalize("NFC", cell))
 
     def words(self, rows: NDArray[np.bool_]) -> list[str]:
@@ -225,13 +225,13 @@ class Column:
         found = first_in_other_notation(cells, count[order], plain, of_classes)
         return None if found is None else int(rows[first[order][found]])
 
-    def followed_by(self, others: Sequence["Column"]) -> "Column":
+    def followed_by(self, others: Sequence["FileColumn"]) -> "FileColumn":
         """A column with the other ones below this one; what it holds is decided from all of their cells."""
         parts = [self, *others]
         both = chain.from_iterable(part.cells for part in parts)
         holes, numbers = (np.concatenate([getattr(part, key) for part in parts]) for key in ("holes", "numbers"))
-        coded = all(isinstance(part.cells, Coded) for part in parts)
-        cells = Coded.of(both) if coded else CellsOnDemand(len(holes), lambda: list(both))
+        coded = all(isinstance(part.cells, CodedCells) for part in parts)
+        cells = CodedCells.of(both) if coded else CellsOnDemand(len(holes), lambda: list(both))
         starts = np.cumsum([0, *(len(part.holes) for part in parts)])
         padded = [
             start + part.padded for start, part in zip(starts.tolist(), parts, strict=False) if part.padded is not None
@@ -243,7 +243,7 @@ class Column:
         alike = all(part.text == self.text for part in parts)
         text = self.text if alike else _are_words(cells, holes, numbers)
         fault = next((part.fault for part in parts if part.fault), "")
-        return Column(cells, holes, numbers, text, padded[0] if padded else None, dates, fault)
+        return FileColumn(cells, holes, numbers, text, padded[0] if padded else None, dates, fault)
 
 
 @dataclass(frozen=True)
@@ -271,7 +271,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Columns:
+class FileColumns:
     """All columns of a file.
 
     Parameters
@@ -290,18 +290,18 @@ class Columns:
     """
 
     path: str
-    by_name: Mapping[str, Column]
+    by_name: Mapping[str, FileColumn]
     place: Callable[[int], str]
     rows: int
     zeros_left_out: bool = False
     row_names: str | None = None
 
-    def without(self, names: Collection[str]) -> "Columns":
+    def without(self, names: Collection[str]) -> "FileColumns":
         """A copy without the columns that have these names, if any."""
         kept = {name: column for name, column in self.by_name.items() if name not in names}
         return replace(self, by_name=kept)
 
-    def with_row_names(self, names: Sequence[str]) -> "Columns":
+    def with_row_names(self, names: Sequence[str]) -> "FileColumns":
         """A copy that knows its row names, and has no empty column without a name.
 
         Row names are a first column without a name, as R and pandas write it.
@@ -312,23 +312,23 @@ class Columns:
         names_rows = first in nameless and first not in left_out
         return replace(self.without(left_out), row_names=first if names_rows else None)
 
-    def renamed(self, names: Sequence[str]) -> "Columns":
+    def renamed(self, names: Sequence[str]) -> "FileColumns":
         """A copy in which the columns, in their order, have these names."""
         return replace(self, by_name=dict(zip(names, self.by_name.values(), strict=True)))
 
-    def with_holes(self, names: Iterable[str]) -> "Columns":
+    def with_holes(self, names: Iterable[str]) -> "FileColumns":
         """A copy with a column without a value for each of these names that is missing."""
-        none = Column([""] * self.rows, np.ones(self.rows, np.bool_), np.full(self.rows, np.nan), text=False)
+        none = FileColumn([""] * self.rows, np.ones(self.rows, np.bool_), np.full(self.rows, np.nan), text=False)
         lacking = [name for name in names if name not in self.by_name]
         return replace(self, by_name={**self.by_name, **dict.fromkeys(lacking, none)}) if lacking else self
 
-    def with_zeros(self, names: Iterable[str]) -> "Columns":
+    def with_zeros(self, names: Iterable[str]) -> "FileColumns":
         """A copy with a column of zeros for each of these names that is missing, if the format omits zeros."""
-        zeros = Column.of_numbers(np.zeros(self.rows))
+        zeros = FileColumn.of_numbers(np.zeros(self.rows))
         lacking = [name for name in names if name not in self.by_name] if self.zeros_left_out else []
         return replace(self, by_name={**self.by_name, **dict.fromkeys(lacking, zeros)})
 
-    def followed_by(self, others: Sequence["Columns"]) -> "Columns":
+    def followed_by(self, others: Sequence["FileColumns"]) -> "FileColumns":
         """Rows of other files below these; the first file sets the order of the columns.
 
         Raises
@@ -368,7 +368,7 @@ def _are_words(cells: Sequence[Any], holes: NDArray[np.bool_], numbers: NDArray[
     is_word = ~holes & np.isnan(numbers)
     if 2 * is_word.sum() <= (~holes).sum():
         return False
-    coded = cells if isinstance(cells, Coded) else Coded.of(cells)
+    coded = cells if isinstance(cells, CodedCells) else CodedCells.of(cells)
     return 2 * len(coded.among(is_word)) >= len(coded.among(~holes))
 
 

@@ -18,9 +18,9 @@ from fkl.basics.memory import require_memory, shown_bytes
 from fkl.data import libsvm, own_file
 from fkl.data.columns import (
     CellsOnDemand,
-    Coded,
-    Column,
-    Columns,
+    CodedCells,
+    FileColumn,
+    FileColumns,
     Place,
     WholeNumbers,
     cut_cell,
@@ -49,7 +49,7 @@ PER_ROW = 150
 """Bytes of memory that a row takes in addition to its cells."""
 
 
-def read_csv_file(path: str, raw: bytes, reading: Reading) -> Columns:
+def read_csv_file(path: str, raw: bytes, reading: Reading) -> FileColumns:
     """Columns of a text file, which may be compressed.
 
     Parameters
@@ -98,7 +98,7 @@ def without_lines(words: str, skip: int, path: str) -> str:
     return "\n" * skip + rest
 
 
-def _read_libsvm(path: str, raw: bytes, words: str) -> Columns:
+def _read_libsvm(path: str, raw: bytes, words: str) -> FileColumns:
     """The label, and a column for each index, which is its name; `raw` is the file, maybe compressed."""
     x, y = libsvm.read_libsvm(words.encode(), path)
     first = 0 if (x.indices == 0).any() else 1
@@ -111,9 +111,9 @@ def _read_libsvm(path: str, raw: bytes, words: str) -> Columns:
     require_memory(needed, what, own_file.LOWER)
     values = x.toarray()
     numbers = {libsvm.LABEL: y, **{str(index): values[:, index] for index in range(first, x.shape[1])}}
-    columns = {name: Column.of_numbers(column) for name, column in numbers.items()}
+    columns = {name: FileColumn.of_numbers(column) for name, column in numbers.items()}
     lines = [n for n, line in enumerate(words.split("\n"), 1) if line.partition("#")[0].strip()]
-    return Columns(path, columns, Place(path, "line", lines), len(y), zeros_left_out=True)
+    return FileColumns(path, columns, Place(path, "line", lines), len(y), zeros_left_out=True)
 
 
 def _header_in(comments: str, words: str, sign: str, reading: Reading) -> str:
@@ -145,7 +145,7 @@ def has_names(first: Sequence[str], reading: Reading, where: str) -> bool:
     return named
 
 
-def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading) -> Columns:
+def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading) -> FileColumns:
     records = _read_records(words, sign, line)
     head = list(islice(records, 2))
     if not head:
@@ -174,7 +174,7 @@ def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading)
         raise FklError(f"{path}, line {head[1][0]}: {cells}{cause}")
     names = ["", *first] if one_short else first[: len(columns)]
     by_name = dict(zip(distinct_names(names if header else [""] * width), columns, strict=True))
-    found = Columns(path, by_name, Place(path, "line", table.lines), len(table.lines))
+    found = FileColumns(path, by_name, Place(path, "line", table.lines), len(table.lines))
     return found.with_row_names(names) if header else found
 
 
@@ -217,12 +217,12 @@ class _Table:
     width: int
     lines: Sequence[int]
 
-    def columns(self, reading: Reading) -> list[Column]:
+    def columns(self, reading: Reading) -> list[FileColumn]:
         """All columns; numbers are those of Python, to the last digit."""
         from pandas import read_csv
 
         if not self.lines:
-            return [Column.of_text(Coded.of([]), reading)] * self.width
+            return [FileColumn.of_text(CodedCells.of([]), reading)] * self.width
         frame = read_csv(
             io.BytesIO(self.body),
             sep=self.sign,
@@ -241,11 +241,11 @@ class _Table:
         return [
             self._column_of_numbers(j, values, reading)
             if values.dtype.kind in "iuf" and j not in padded
-            else Column.of_text(self._cells_of(j), reading)
+            else FileColumn.of_text(self._cells_of(j), reading)
             for j, (_, values) in enumerate(frame.items())
         ]
 
-    def _column_of_numbers(self, j: int, column: "Series[Any]", reading: Reading) -> Column:
+    def _column_of_numbers(self, j: int, column: "Series[Any]", reading: Reading) -> FileColumn:
         values = column.to_numpy(np.float64, copy=True)
         values += 0.0  # no negative zero, as in `Reading.number`
         holes = np.isnan(values)
@@ -256,8 +256,8 @@ class _Table:
         if column.dtype.kind != "f" and not holes.any() and (size := np.abs(values)).max() < EXACT:
             digits = np.searchsorted(TENS, size, side="right") + 1 + (values < 0)
             if (digits == self._lengths(j)).all():
-                return Column(WholeNumbers(values), holes, values, text=False)
-        return Column(cells, holes, values, text=False)
+                return FileColumn(WholeNumbers(values), holes, values, text=False)
+        return FileColumn(cells, holes, values, text=False)
 
     def _begins(self, j: int) -> NDArray[np.int64]:
         """Where the cells of a column begin."""
@@ -269,10 +269,10 @@ class _Table:
         lengths: NDArray[np.int64] = self.ends[j :: self.width] - self._begins(j)
         return lengths
 
-    def _cells_of(self, j: int) -> Coded:
+    def _cells_of(self, j: int) -> CodedCells:
         """Cells of a column as they are in the text, without spaces at both ends."""
         begins, ends = self._begins(j).tolist(), self.ends[j :: self.width].tolist()
-        cells = Coded.of(self.body[begin:end] for begin, end in zip(begins, ends, strict=True))
+        cells = CodedCells.of(self.body[begin:end] for begin, end in zip(begins, ends, strict=True))
         return cells.map(lambda cell: cell.decode().strip())
 
     @cached_property

@@ -419,7 +419,7 @@ class Encoder:
 
 
 @dataclass(frozen=True)
-class Cells:
+class UserRows:
     """Rows of a user's table before words and means are taken from training rows.
 
     Parameters
@@ -445,7 +445,7 @@ class Cells:
     listed: frozenset[str] = frozenset()
     means: bool = False
 
-    def of_rows(self, rows: NDArray[np.bool_]) -> "Cells":
+    def of_rows(self, rows: NDArray[np.bool_]) -> "UserRows":
         """Some of the rows, with only their classes."""
         y, labels = self.y[rows], self.encoder.labels
         if labels:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.files import DAMAGE, CannotWriteError, read_sealed, write_sealed
-from fkl.data.columns import CellsOnDemand, Coded, Column, Columns, Place, WholeNumbers
+from fkl.data.columns import CellsOnDemand, CodedCells, FileColumn, FileColumns, Place, WholeNumbers
 from fkl.data.encoder import Reading
 
 NAME = re.compile(r"[0-9a-f]{32}\.npz")
@@ -23,7 +23,9 @@ READER = ("columns", "csv_file", "encoder", "libsvm", "notation", "own_file", "r
 """Modules on which the parsed table depends."""
 
 
-def read_cached(path: str, digest: str, reading: Reading, parse: Callable[[], Columns], folder: Path) -> Columns:
+def read_cached(
+    path: str, digest: str, reading: Reading, parse: Callable[[], FileColumns], folder: Path
+) -> FileColumns:
     """The columns of a file, from the cache if it has them.
 
     Parameters
@@ -65,14 +67,14 @@ def _reader_version() -> str:
     return hashlib.sha256(b"\0".join([*sources, pandas.__version__.encode()])).hexdigest()
 
 
-def _pack_columns(columns: Columns) -> dict[str, NDArray[Any]]:
+def _pack_columns(columns: FileColumns) -> dict[str, NDArray[Any]]:
     """Arrays from which `_unpack_columns` makes the columns again; none if some cells are typed dates."""
     about, codes = [], []
     for name, column in columns.by_name.items():
-        words = column.cells.different if isinstance(column.cells, Coded) else None
+        words = column.cells.different if isinstance(column.cells, CodedCells) else None
         if column.dates is not None:
             return {}
-        if isinstance(column.cells, Coded):
+        if isinstance(column.cells, CodedCells):
             codes.append(column.cells.code)
         whole = isinstance(column.cells, WholeNumbers)
         about.append([name, column.text, column.padded, column.fault, whole, words])
@@ -90,7 +92,7 @@ def _pack_columns(columns: Columns) -> dict[str, NDArray[Any]]:
     }
 
 
-def _unpack_columns(path: str, arrays: dict[str, NDArray[Any]], parse: Callable[[], Columns]) -> Columns:
+def _unpack_columns(path: str, arrays: dict[str, NDArray[Any]], parse: Callable[[], FileColumns]) -> FileColumns:
     """Columns of a file at this path. Texts of numeric cells, which only messages show, are read when needed."""
     about, unit, lines, rows, zeros_left_out, row_names = json.loads(arrays["about"].tobytes())
     codes = iter(arrays["codes"])
@@ -101,13 +103,13 @@ def _unpack_columns(path: str, arrays: dict[str, NDArray[Any]], parse: Callable[
     ):
         cells: Any = CellsOnDemand(rows, partial(_cells_of, parse, name))
         if words is not None:
-            cells = Coded(words, next(codes))
+            cells = CodedCells(words, next(codes))
         elif whole:
             cells = WholeNumbers(numbers)
-        by_name[name] = Column(cells, holes, numbers, text, padded, fault=fault)
+        by_name[name] = FileColumn(cells, holes, numbers, text, padded, fault=fault)
     place = Place(path, unit, range(*lines) if lines else arrays["lines"])
-    return Columns(path, by_name, place, rows, zeros_left_out, row_names)
+    return FileColumns(path, by_name, place, rows, zeros_left_out, row_names)
 
 
-def _cells_of(parse: Callable[[], Columns], name: str) -> Any:
+def _cells_of(parse: Callable[[], FileColumns], name: str) -> Any:
     return parse().by_name[name].cells

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError, count_of, require
 from fkl.basics.pointwise import SQUARED, PointwiseLoss
 from fkl.data.dealt_rows import BLOCK, in_part
-from fkl.data.encoder import Cells, Encoder, require_learned_classes
+from fkl.data.encoder import Encoder, UserRows, require_learned_classes
 
 FOLDS = 5
 """Number of parts in a cross-validation."""
@@ -141,7 +141,7 @@ class Table:
     expected: NDArray[np.float64] | None = None
     row: NDArray[np.int64] | None = None
     incomplete: Incomplete = COMPLETE
-    cells: Cells | None = None
+    cells: UserRows | None = None
 
     @classmethod
     def of_one_site(

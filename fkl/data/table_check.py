@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, count_of, in_one_line
-from fkl.data.columns import Column, Columns, Place, cut_cell
+from fkl.data.columns import FileColumn, FileColumns, Place, cut_cell
 from fkl.data.encoder import EPOCH, in_brackets
 from fkl.data.libsvm import LABEL
 from fkl.data.sites_apart import sites_apart
@@ -81,7 +81,7 @@ class CheckedFiles:
     """
 
     faults: tuple[FileFault, ...]
-    columns: Columns
+    columns: FileColumns
     decisions: tuple[ColumnDecision, ...]
     site: NDArray[np.int64]
     site_names: tuple[str, ...]
@@ -165,7 +165,7 @@ def check_files(data: TableFile, tables: Path | None) -> CheckedFiles:
     """
     data.require_files_of_keys()
     paths, faults = [*data.paths, *data.test_paths], list[FileFault]()
-    parts: list[Columns] = []
+    parts: list[FileColumns] = []
     for path in paths:
         try:
             parts.append(data.read_file(path, tables))
@@ -229,8 +229,8 @@ def _fault_of_error(path: str, column: str, error: FklError) -> FileFault:
 
 
 def _check_column(
-    data: TableFile, name: str, alone: Columns, words: set[str], dates: dict[str, str]
-) -> dict[str, Column]:
+    data: TableFile, name: str, alone: FileColumns, words: set[str], dates: dict[str, str]
+) -> dict[str, FileColumn]:
     """One column of a file, with its dates as days; the first of its faults is raised."""
     if name in data.times:
         return {}
@@ -250,7 +250,7 @@ def _check_column(
     return {name: column}
 
 
-def _lacking_columns(data: TableFile, parts: Sequence[Columns], of_file: dict[str, list[str]]) -> list[FileFault]:
+def _lacking_columns(data: TableFile, parts: Sequence[FileColumns], of_file: dict[str, list[str]]) -> list[FileFault]:
     """A fault for each column that some files lack, or that only few of them have."""
     faults = []
     for name in dict.fromkeys(name for names in of_file.values() for name in names):
@@ -276,7 +276,7 @@ def _lacking_columns(data: TableFile, parts: Sequence[Columns], of_file: dict[st
 
 
 def _decide_column(
-    data: TableFile, name: str, file: Columns, words: set[str], dates: dict[str, str], dropped: set[str]
+    data: TableFile, name: str, file: FileColumns, words: set[str], dates: dict[str, str], dropped: set[str]
 ) -> ColumnDecision:
     """What is decided about a column of all files."""
     column, used_as = file.by_name[name], data.columns_beside_features.get(name, "feature")
@@ -312,7 +312,7 @@ def _decide_column(
     return ColumnDecision(name, used_as, "whole number" if whole else "number", why + lack)
 
 
-def _line_of_row(file: Columns, row: int) -> str:
+def _line_of_row(file: FileColumns, row: int) -> str:
     """The line of a row, with the name of its file if there are several."""
     path, _, line = file.place(row).rpartition(", ")
     return line if isinstance(file.place, Place) else f"{line} of {Path(path).name}"

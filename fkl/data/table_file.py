@@ -20,7 +20,7 @@ from fkl.basics.errors import BadValue, FklError, count_of, require
 from fkl.basics.keys import Keys, key, require_words
 from fkl.basics.memory import shown_bytes
 from fkl.data import csv_file, own_file, parsed_tables, typed_file
-from fkl.data.columns import Coded, Column, Columns, Place, cut_cell, list_names
+from fkl.data.columns import CodedCells, FileColumn, FileColumns, Place, cut_cell, list_names
 from fkl.data.csv_file import require_rows
 from fkl.data.encoder import (
     DECIMALS,
@@ -30,9 +30,9 @@ from fkl.data.encoder import (
     READING_KEYS,
     THOUSANDS,
     WORDS_SHOWN,
-    Cells,
     Encoder,
     Reading,
+    UserRows,
     days_of_date,
     in_brackets,
     word_of,
@@ -370,7 +370,7 @@ class TableFile(Keys):
             labels, y = (), self.numbers_of_column(self.target, column, file)[rows]
         encoder = Encoder(features, learned, labels, self.text == "one_hot", fill, self.reading, dates)
         listed = frozenset(name for name, given in (self.words or {}).items() if given)
-        cells = Cells(np.column_stack(values_of), y, rows, encoder, listed, self.missing == "mean")
+        cells = UserRows(np.column_stack(values_of), y, rows, encoder, listed, self.missing == "mean")
         tested = None if self.test_path is None else site_of_row[rows] == len(parts) - 1
         table = Table.of_one_site(cells.values, y, features, self.path)
         table = replace(table, cells=cells, tested=tested, incomplete=incomplete)
@@ -397,7 +397,7 @@ class TableFile(Keys):
         for name in self.files or ():
             require(name in names, "files", name, f"the name of a file of {self.path}: {list_names(names)}")
 
-    def with_used_columns(self, parts: list[Columns]) -> list[Columns]:
+    def with_used_columns(self, parts: list[FileColumns]) -> list[FileColumns]:
         """The columns of each file that are used; one that a file lacks is filled if `fill` has a value for it.
 
         Raises
@@ -426,14 +426,14 @@ class TableFile(Keys):
         names = dict.fromkeys(name for one in used for name in one.by_name if name in (self.fill or ()))
         return [one.with_holes(names) for one in used]
 
-    def names_of_rows(self, parts: Sequence[Columns]) -> list[str]:
+    def names_of_rows(self, parts: Sequence[FileColumns]) -> list[str]:
         """The column that only names rows in all files, if no key names it; it is no feature."""
         by_key = [part for one in ("fill", "words", "date_format") if isinstance(part := getattr(self, one), dict)]
         [name, *others] = {part.row_names for part in parts}
         named = name in self.columns_beside_features or any(name in part for part in by_key)
         return [] if others or name is None or named else [name]
 
-    def named_like_the_first(self, parts: list[Columns]) -> list[Columns]:
+    def named_like_the_first(self, parts: list[FileColumns]) -> list[FileColumns]:
         """Files that `files` says to have no header get the names of the first file that has one."""
         without = [self._keys_of(part.path).get("header") is False for part in parts]
         named = next((part for part, none in zip(parts, without, strict=True) if not none), None)
@@ -447,7 +447,7 @@ class TableFile(Keys):
             found.append(part.renamed(list(named.by_name)) if none else part)
         return found
 
-    def _where_table_begins(self, name: str, parts: list[Columns]) -> str:
+    def _where_table_begins(self, name: str, parts: list[FileColumns]) -> str:
         """Advice if a row has the name of a column that no file has."""
         row, one = next(((row, one) for one in parts if (row := one.row_with(name)) is not None), (None, None))
         if row is None or one is None or not isinstance(one.place, Place):
@@ -476,7 +476,7 @@ class TableFile(Keys):
         found: str | None = formats.get(name) if isinstance(formats, dict) else formats
         return found
 
-    def read_file(self, path: str, cache: Path | None) -> Columns:
+    def read_file(self, path: str, cache: Path | None) -> FileColumns:
         """All columns of one file, as they are decided from its cells."""
         raw = own_file.read_bytes(path)
         if hashlib.sha256(raw).hexdigest() != self._fingerprints[path]:
@@ -484,7 +484,7 @@ class TableFile(Keys):
         least = 1 if self.is_pattern or path in self.test_paths else csv_file.LEAST_ROWS
         typed, reading = Path(path).suffix.lower() in typed_file.FORMATS, self._reading_of(path)
 
-        def parse() -> Columns:
+        def parse() -> FileColumns:
             return (
                 typed_file.read_typed_file(path, raw, reading) if typed else csv_file.read_csv_file(path, raw, reading)
             )
@@ -496,7 +496,7 @@ class TableFile(Keys):
         require_rows(path, columns.rows, least=least)
         return columns
 
-    def is_of_words(self, name: str, column: Column, file: Columns) -> bool:
+    def is_of_words(self, name: str, column: FileColumn, file: FileColumns) -> bool:
         """Whether a column holds words; raises an error if its words are not allowed."""
         if self.words and name in self.words:
             return True
@@ -525,7 +525,7 @@ class TableFile(Keys):
             raise FklError(f"{where}; dataset.words must list its words, {null}, or dataset.drop leave it out")
         return True
 
-    def _complete_rows(self, columns: dict[str, Column], file: Columns) -> tuple[NDArray[np.bool_], Incomplete]:
+    def _complete_rows(self, columns: dict[str, FileColumn], file: FileColumns) -> tuple[NDArray[np.bool_], Incomplete]:
         """The rows that are used, and facts about the dropped rows."""
         for name, column in columns.items():
             if column.holes.all() and name not in (self.fill or ()):
@@ -548,7 +548,7 @@ class TableFile(Keys):
         worst = max(count, key=lambda name: count[name])
         return ~holed, Incomplete(int(holed.sum()), len(holed), cut_cell(worst), count[worst] == holed.sum())
 
-    def missing_cell(self, name: str, column: Column, row: int, file: Columns) -> str:
+    def missing_cell(self, name: str, column: FileColumn, row: int, file: FileColumns) -> str:
         """Message about a missing cell, with the keys that say what to do with it."""
         use = "dataset.missing=drop drops such rows"
         if name not in self.columns_beside_features:
@@ -558,7 +558,7 @@ class TableFile(Keys):
             use += ", dataset.hole=[] makes a word of it"
         return f"{file.place(row)}, column {cut_cell(name)}: {column.word(row)!r} is missing; {use}"
 
-    def _of_ids_or_sites(self, name: str, column: Column) -> str:
+    def _of_ids_or_sites(self, name: str, column: FileColumn) -> str:
         """Advice for a column of text that may hold ids or sites; empty if it does not seem to."""
         different, given = len(column.words(~column.holes)), int((~column.holes).sum())
         if _is_of_ids(column):
@@ -567,7 +567,7 @@ class TableFile(Keys):
             return f"dataset.site={in_brackets(name)} makes a client of each of its {different} words; "
         return ""
 
-    def numbers_of_column(self, name: str, column: Column, file: Columns) -> NDArray[np.float64]:
+    def numbers_of_column(self, name: str, column: FileColumn, file: FileColumns) -> NDArray[np.float64]:
         """Values of a column, NaN where missing.
 
         Raises
@@ -587,7 +587,7 @@ class TableFile(Keys):
                 raise FklError(f"{where}: {cut_cell(cell)} is {rounded}; {out}")
         return column.numbers
 
-    def holds_rounded_ids(self, column: Column) -> bool:
+    def holds_rounded_ids(self, column: FileColumn) -> bool:
         """Whether the numbers of a column are like ids that were saved as floats, and so lost their last digits."""
         large = (np.abs(column.numbers) >= EXACT) & (np.abs(column.numbers) < LONGEST_ID)
         if not large.any():
@@ -595,7 +595,7 @@ class TableFile(Keys):
         there = column.numbers[~column.holes]
         return MANY_ROWS <= len(there) == large.sum() and len(np.unique(there)) > len(there) / 2
 
-    def _not_a_number(self, name: str, column: Column, row: int, file: Columns) -> str:
+    def _not_a_number(self, name: str, column: FileColumn, row: int, file: FileColumns) -> str:
         """Message about a cell that is not a number, with the key that would read it."""
         cell, is_feature = column.word(row), name not in self.columns_beside_features
         place = file.place(row)
@@ -615,7 +615,7 @@ class TableFile(Keys):
         markers = map(in_brackets, [*(self.reading.hole or ()), cell])
         return f"dataset.hole=[{','.join(markers)}] counts such cells as missing"
 
-    def with_dates(self, file: Columns) -> tuple[Columns, dict[str, str]]:
+    def with_dates(self, file: FileColumns) -> tuple[FileColumns, dict[str, str]]:
         """All columns of a file, with dates as days, and the formats of the columns of dates."""
         columns, dates = dict(file.by_name), dict[str, str]()
         by_column = isinstance(self._keys_of(file.path).get("date_format", self.date_format), dict)
@@ -633,7 +633,7 @@ class TableFile(Keys):
                 dates[name] = date_format
         return replace(file, by_name=columns), dates
 
-    def _require_dates(self, file: Columns, dates: Mapping[str, str]) -> None:
+    def _require_dates(self, file: FileColumns, dates: Mapping[str, str]) -> None:
         """Refuse a format of dates that no column has, and a column that has dates in some files only."""
         for name in dates:
             if odd := self.not_a_date(name, dates[name], file):
@@ -643,7 +643,7 @@ class TableFile(Keys):
         used = not isinstance(self.date_format, str) or dates or in_time
         require(bool(used), "date_format", self.date_format, written)
 
-    def not_a_date(self, name: str, date_format: str, file: Columns) -> str:
+    def not_a_date(self, name: str, date_format: str, file: FileColumns) -> str:
         """Message about the first cell that is no date, in a column of dates; empty if all are."""
         column = file.by_name[name]
         if (row := column.first_odd_row) is None:
@@ -654,9 +654,9 @@ class TableFile(Keys):
         where = f"{place}, column {cut_cell(name)}: {cut_cell(column.word(row))!r}"
         return f"{where} is not a date in dataset.date_format={date_format}, as in other files; {own} gives it its own"
 
-    def _days(self, name: str, column: Column, date_format: str, file: Columns) -> NDArray[np.float64]:
+    def _days(self, name: str, column: FileColumn, date_format: str, file: FileColumns) -> NDArray[np.float64]:
         """Days since 1970-01-01 of a column of dates; NaN where a cell is missing."""
-        cells = column.cells if isinstance(column.cells, Coded) else Coded.of(column.cells)
+        cells = column.cells if isinstance(column.cells, CodedCells) else CodedCells.of(column.cells)
         found = np.array([days_of_date(cell, date_format) for cell in cells.different], np.float64)[cells.code]
         if column.dates is not None:
             typed = [row for row, cell in enumerate(column.dates) if cell is not None]
@@ -684,7 +684,7 @@ class TableFile(Keys):
         return float(words.index(word))
 
     def _codes_of_words(
-        self, name: str, column: Column, rows: NDArray[np.int64], words: tuple[str, ...], file: Columns
+        self, name: str, column: FileColumn, rows: NDArray[np.int64], words: tuple[str, ...], file: FileColumns
     ) -> NDArray[np.float64]:
         """Codes of a column's words in these rows; those of missing cells are arbitrary."""
         found = column.codes(rows, words)
@@ -705,7 +705,7 @@ class TableFile(Keys):
             mend = "dataset.text=code numbers them, dataset.drop leaves the column out"
             raise FklError(f"{self.path}, column {cut_cell(name)}: {many}; {mend}")
 
-    def times_of_rows(self, file: Columns) -> NDArray[np.float64]:
+    def times_of_rows(self, file: FileColumns) -> NDArray[np.float64]:
         """The time of each row, for dates in microseconds; NaN where it is missing."""
         from pandas import to_datetime
 
@@ -720,7 +720,7 @@ class TableFile(Keys):
         if len(names) > 1:
             cells = list(map(" ".join, zip(*(one.cells for one in columns), strict=True)))
             holes = np.logical_or.reduce([one.holes for one in columns])
-            column = Column(Coded.of(cells), holes, np.full(file.rows, np.nan), True)
+            column = FileColumn(CodedCells.of(cells), holes, np.full(file.rows, np.nan), True)
         if any(formats):
             known = formats if by_column else formats[:1]
             lacking = [one for one, written in zip(names, known, strict=False) if written is None]
@@ -753,13 +753,13 @@ def site_of(path: str) -> str:
     return Path(file.stem).stem if file.suffix.lower() in OPENERS else file.stem
 
 
-def _is_of_ids(column: Column) -> bool:
+def _is_of_ids(column: FileColumn) -> bool:
     """Whether each of many rows has its own word, which no other row can teach."""
     given = int((~column.holes).sum())
     return given >= MANY_ROWS and len(column.words(~column.holes)) == given
 
 
-def _are_dates(column: Column, date_format: str) -> bool:
+def _are_dates(column: FileColumn, date_format: str) -> bool:
     """Whether most of a column's first distinct cells are dates in this format.
 
     Whole numbers are dates only if the format writes them in the same way: 20240131 is one in %Y%m%d, 123456 is none.

@@ -18,7 +18,7 @@ from fkl.basics.errors import FklError, count_of, in_one_line, require, requires
 from fkl.basics.files import DAMAGE
 from fkl.basics.memory import limited_to_free_memory, shown_bytes
 from fkl.data import csv_file, own_file
-from fkl.data.columns import Coded, Column, Columns, Place, cut_cell, distinct_names
+from fkl.data.columns import CodedCells, FileColumn, FileColumns, Place, cut_cell, distinct_names
 from fkl.data.encoder import Reading, word_of
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ FORMATS: dict[str, tuple[str, Callable[[str, bytes], Any]]] = {
 """Name of a format and its reader, by file suffix: of columns by name, or of the rows of a sheet."""
 
 
-def read_typed_file(path: str, raw: bytes, reading: Reading) -> Columns:
+def read_typed_file(path: str, raw: bytes, reading: Reading) -> FileColumns:
     """Columns of a file in one of these formats, by its content.
 
     Raises
@@ -195,7 +195,7 @@ def read_typed_file(path: str, raw: bytes, reading: Reading) -> Columns:
         raise FklError(f"{path}: is no {words} file, or is damaged: {said}") from None
 
 
-def _columns_by_name(path: str, content: Any, reading: Reading) -> Columns:
+def _columns_by_name(path: str, content: Any, reading: Reading) -> FileColumns:
     """Columns of a data frame, or of arrays by name; some may have a fault."""
     parts = [(str(name), part) for name, part in content.items() if not INDEX.fullmatch(str(name))]
     lengths = [len(part) for _, part in parts if not isinstance(part, Fault)]
@@ -205,15 +205,15 @@ def _columns_by_name(path: str, content: Any, reading: Reading) -> Columns:
     for _, part in parts:
         if not isinstance(part, Fault) and len(part) != rows:
             part = Fault(f"has {count_of(len(part), 'row')} where {cut_cell(longest)} has {rows}")
-        columns.append(Column.unreadable(rows, part) if isinstance(part, Fault) else _convert_column(part, reading))
+        columns.append(FileColumn.unreadable(rows, part) if isinstance(part, Fault) else _convert_column(part, reading))
     if not lengths:
         raise FklError(f"{path}: {next((part for _, part in parts), 'has no column')}")
     names = [name for name, _ in parts]
     by_name = dict(zip(distinct_names(names), columns, strict=True))
-    return Columns(path, by_name, Place(path, "row", range(1, rows + 1)), rows).with_row_names(names)
+    return FileColumns(path, by_name, Place(path, "row", range(1, rows + 1)), rows).with_row_names(names)
 
 
-def _columns_of_sheet(path: str, rows: list[list[object]], reading: Reading) -> Columns:
+def _columns_of_sheet(path: str, rows: list[list[object]], reading: Reading) -> FileColumns:
     """Columns of a sheet, like those of text: names in its first row, unless that has only numbers."""
     allowed = f"fewer than the {count_of(len(rows), 'row')} of {path}"
     require(reading.skip < max(1, len(rows)), "skip", reading.skip, allowed)
@@ -229,15 +229,17 @@ def _columns_of_sheet(path: str, rows: list[list[object]], reading: Reading) -> 
     header = csv_file.has_names(first, reading, f"{path}, sheet row {reading.skip + begin + 1}")
     names = first if header else [""] * width
     cells = zip(*(row + [None] * (width - len(row)) for row in rows[header:]), strict=True)
-    columns = [_convert_cells(list(part), reading) for part in cells] or [Column.of_text(Coded.of([]), reading)] * width
+    columns = [_convert_cells(list(part), reading) for part in cells] or [
+        FileColumn.of_text(CodedCells.of([]), reading)
+    ] * width
     count = len(rows) - header
     by_name = dict(zip(distinct_names(names), columns, strict=True))
     first_row = reading.skip + begin + header + 1
-    found = Columns(path, by_name, Place(path, "sheet row", range(first_row, first_row + count)), count)
+    found = FileColumns(path, by_name, Place(path, "sheet row", range(first_row, first_row + count)), count)
     return found.with_row_names(names) if header else found
 
 
-def _convert_column(values: Any, reading: Reading) -> Column:
+def _convert_column(values: Any, reading: Reading) -> FileColumn:
     """A column of a data frame, or an array of one axis."""
     from pandas import Series
     from pandas.api import types
@@ -245,26 +247,26 @@ def _convert_column(values: Any, reading: Reading) -> Column:
     values = Series(values)
     if types.is_bool_dtype(values.dtype) or types.is_integer_dtype(values.dtype) or types.is_float_dtype(values.dtype):
         numbers = values.to_numpy(np.float64, na_value=np.nan)
-        return Column.of_numbers(numbers, values.to_numpy(), reading.numbers_missing)
+        return FileColumn.of_numbers(numbers, values.to_numpy(), reading.numbers_missing)
     return _convert_cells(
         [None if hole else cell for cell, hole in zip(values.astype(object), values.isna(), strict=True)], reading
     )
 
 
-def _convert_cells(cells: list[Any], reading: Reading) -> Column:
+def _convert_cells(cells: list[Any], reading: Reading) -> FileColumn:
     """A column of typed cells: numbers, text, dates, or several of them; None is missing."""
     kinds = {type(cell) for cell in cells} - {type(None)}
     for kind in kinds:
         if not issubclass(kind, READABLE):
             row = next(row for row, cell in enumerate(cells) if type(cell) is kind)
             fault = f"holds values of type {kind.__name__}, first in row {row + 1}; must be numbers, text or dates"
-            return Column.unreadable(len(cells), fault)
+            return FileColumn.unreadable(len(cells), fault)
     if kinds and all(issubclass(kind, NUMBERS) for kind in kinds) and (bool not in kinds or len(kinds) == 1):
         numbers = np.array([np.nan if cell is None else float(cell) for cell in cells])
-        return Column.of_numbers(numbers, cells, reading.numbers_missing)
+        return FileColumn.of_numbers(numbers, cells, reading.numbers_missing)
     # NA is a word in a typed file, where a missing cell has a type of its own
     reading = reading if reading.hole is not None else replace(reading, hole=())
-    found = Column.of_text(Coded.of("" if cell is None else word_of(cell) for cell in cells), reading)
+    found = FileColumn.of_text(CodedCells.of("" if cell is None else word_of(cell) for cell in cells), reading)
     typed = [row for row, cell in enumerate(cells) if isinstance(cell, NUMBERS) and type(cell) is not bool]
     found.numbers[typed] = [float(cells[row]) for row in typed]
     found.numbers[found.holes] = np.nan

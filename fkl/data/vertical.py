@@ -19,7 +19,7 @@ SPARSE = 1 / 6
 """Maximum share of nonzero entries for which sparse products of rows are faster."""
 
 
-class Split(NamedTuple):
+class RowSplit(NamedTuple):
     """Training rows and test rows."""
 
     training: NDArray[np.int64]
@@ -144,7 +144,7 @@ class Vertical:
         """Refuse a class that none of these training rows has."""
         require_learned_classes(self.y, training, self.scale.label)
 
-    def rows(self, rng: np.random.Generator, fold: int | None = None) -> Split:
+    def rows(self, rng: np.random.Generator, fold: int | None = None) -> RowSplit:
         """One replicate's rows: a random split, or the data set's own split in random order.
 
         Parameters
@@ -160,7 +160,7 @@ class Vertical:
         if fold is not None:
             left_out = np.arange(len(training)) % FOLDS == fold
             test, training = training[left_out], training[~left_out]
-        return Split(training, test)
+        return RowSplit(training, test)
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ class Engine:
 
         Raises
         ------
-        fkl.engines.base.NotFiniteError
+        fkl.engines.base.RoundNotFiniteError
             If numbers are not finite; `in_progress.t` is then the number of rounds before the refused round.
         """
         raise NotImplementedError
@@ -182,7 +182,7 @@ class Numba(Engine):
             seconds += perf_counter() - start
             in_progress.elapsed[t] = seconds
             if not judge.enter(t, outcome):
-                raise NotFiniteError
+                raise RoundNotFiniteError
             del outcome  # before the next round needs the same memory
             in_progress.t = t + 1
             yield 1
@@ -293,7 +293,7 @@ airfoil, and RFOMKR on bias, concrete and naval), so comparing with the best con
 """
 
 
-class NotFiniteError(Exception):
+class RoundNotFiniteError(Exception):
     """The judge refused a round because its numbers are not finite."""
 
 

@@ -21,7 +21,7 @@ from fkl.basics.arrays import arrays_of, fill_missing, is_traced, with_arrays
 from fkl.basics.errors import FklError, own_place
 from fkl.basics.random_streams import Role
 from fkl.contract.world import FEATURES, Algorithm, BatchSamples, Common, Made, World
-from fkl.engines.base import NotFiniteError
+from fkl.engines.base import RoundNotFiniteError
 from fkl.engines.devices import Devices
 from fkl.kernels.client_tiles import sum_in_order
 from fkl.kernels.jax_bank import ELSEWHERE, HERE, JaxBank
@@ -65,7 +65,7 @@ def play_scans(algorithm: Algorithm, world: World, in_progress: Any, watched: bo
                 if watched:
                     _copy_to_host(in_progress)
                 yield len(rounds)
-        except NotFiniteError:
+        except RoundNotFiniteError:
             _copy_to_host(in_progress)
             raise
         except JaxRuntimeError as error:
@@ -230,7 +230,7 @@ class Scan:
                 judge.enter_variance(t, *sure)
             fine = judge.add_sums(t, told.shown[:sums])
         if not fine:
-            raise NotFiniteError
+            raise RoundNotFiniteError
 
     def _placed(self, state: Any, given: Given) -> tuple[Any, Any, Any]:
         """The program's arguments on its devices."""

@@ -15,9 +15,9 @@ from fkl.basics.errors import TOO_LARGE, FklError
 from fkl.contract.world import World, Wrapped
 from fkl.data.problem import Scale
 from fkl.engines.apart import Alone
-from fkl.engines.base import DivergedError, Experiment, NotFiniteError, make_world
+from fkl.engines.base import DivergedError, Experiment, RoundNotFiniteError, make_world
 from fkl.engines.checkpoint import Checkpoint
-from fkl.kernels.functions import Function
+from fkl.kernels.functions import SavedFunction
 from fkl.kernels.threads import at_most
 from fkl.screen.messages import show_warning
 from fkl.tasks import Judge
@@ -28,7 +28,7 @@ EARLY = 10
 """Number of rounds in which no usual step size makes numbers diverge; earlier divergence names the array."""
 
 
-class Learned(NamedTuple):
+class LearnedFunction(NamedTuple):
     """The learned function of a replicate.
 
     Parameters
@@ -41,7 +41,7 @@ class Learned(NamedTuple):
         Whether a client took part in any round; only these clients have learned personal functions.
     """
 
-    function: Function
+    function: SavedFunction
     scale: Scale
     reached: NDArray[np.bool_]
 
@@ -59,7 +59,7 @@ class Chunk:
     """Time in the algorithm's `init` and `step` up to the end of each round, over all replicates, (T,)."""
     first: int
     """Number of the first replicate."""
-    learned: tuple[Learned, ...] = ()
+    learned: tuple[LearnedFunction, ...] = ()
     """The learned function of each replicate, if the loop keeps functions."""
     told: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     """Conditions' columns in the summary, (R,), by name."""
@@ -165,7 +165,7 @@ def simulate_run(
                         _save_if_due(checkpoint, (first, together), in_progress, world)
                         if watch is not None and watched:
                             watch(played, in_progress.t)
-            except NotFiniteError:
+            except RoundNotFiniteError:
                 failed = engine.gathered(played)
                 early = in_progress.t < EARLY and engine.has_all_clients
                 not_finite = first_not_finite(experiment, world.streams.replicates, in_progress.t + 1) if early else ""
@@ -185,7 +185,7 @@ def simulate_run(
                         (one, scale, world.problem.reached(rounds) if one.clients > 1 else np.ones(1, np.bool_))
                         for one, scale in pairs
                     )
-                    played = replace(played, learned=tuple(Learned(*parts) for parts in each))
+                    played = replace(played, learned=tuple(LearnedFunction(*parts) for parts in each))
                 except (FklError, MemoryError) as error:  # the run itself is still recorded
                     show_warning(f"the learned functions are not saved: {error}")
         yield engine.gathered(played)

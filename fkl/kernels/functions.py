@@ -33,7 +33,7 @@ NUMBERS: dict[str, Callable[[np.dtype[Any]], bool]] = {
 
 
 @dataclass(frozen=True)
-class Function:
+class SavedFunction:
     """Arrays that define a function of samples."""
 
     kind: ClassVar[str]
@@ -76,7 +76,7 @@ class Function:
 
 
 @dataclass(frozen=True)
-class OnFeatures(Function):
+class OnFeatures(SavedFunction):
     """f_k(x) = sum_i weights_ki theta_ki'z_i(x) + bias, on the random features z_i of a `FeatureBank`.
 
     Parameters
@@ -220,7 +220,7 @@ class Gaussian(OnFeatures):
 
 
 @dataclass(frozen=True)
-class OnPoints(Function):
+class OnPoints(SavedFunction):
     """f_k(x) = sum_i sum_s coefficients_kis k_i(x, points_s) + bias_k, with exact kernels.
 
     Parameters
@@ -327,7 +327,7 @@ class Classes(OnPoints):
 
 
 @dataclass(frozen=True)
-class Linear(Function):
+class Linear(SavedFunction):
     """f(x) = w'x + bias.
 
     Parameters
@@ -348,7 +348,7 @@ class Linear(Function):
 
 
 @dataclass(frozen=True)
-class Trees(Function):
+class Trees(SavedFunction):
     """A sum of trees; a sample goes left if x[feature] <= threshold.
 
     Parameters
@@ -403,7 +403,7 @@ class Trees(Function):
 
 
 @dataclass(frozen=True)
-class Network(Function):
+class NetworkFunction(SavedFunction):
     """A fully connected ReLU network with one output.
 
     Parameters
@@ -450,7 +450,7 @@ class Network(Function):
         return a.T.astype(np.float64)
 
 
-KINDS: dict[str, type[Function]] = {
-    kind.kind: kind for kind in (OnFeatures, Gaussian, OnPoints, Classes, Linear, Trees, Network)
+KINDS: dict[str, type[SavedFunction]] = {
+    kind.kind: kind for kind in (OnFeatures, Gaussian, OnPoints, Classes, Linear, Trees, NetworkFunction)
 }
 """Types of function in a model file, by name."""

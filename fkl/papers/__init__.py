@@ -1,7 +1,8 @@
 """Published numbers compared with ours, one package for each paper.
 
-Each package's experiments.yaml declares its title, tables and figures. `table(number, runs)` returns a list of `Cell`,
-or a data frame if the paper prints no numbers; `figure(number, runs)` draws a figure. Begin with `cells`.
+Each package's experiments.yaml declares its title, tables and figures. `table(number, runs)` returns a list of
+`PublishedCell`, or a data frame if the paper prints no numbers; `figure(number, runs)` draws a figure. Begin with
+`cells`.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from fkl.basics.errors import FklError, did_you_mean, in_one_line, require
 from fkl.basics.files import whole_file, write_text
 from fkl.config import experiments
 from fkl.papers import tables
-from fkl.papers.cells import Cell, cells_frame
+from fkl.papers.cells import PublishedCell, cells_frame
 from fkl.papers.evidence import Evidence
 from fkl.report.figures import STYLES, render_figure, style_figures
 from fkl.runs.finished_runs import Collected, FinishedRun, collect_runs
@@ -26,7 +27,7 @@ from fkl.screen.messages import print_lines
 from fkl.screen.sheet import Sheet
 
 Made = TypeVar("Made")
-Table = list[Cell] | pd.DataFrame
+Table = list[PublishedCell] | pd.DataFrame
 """Printed numbers with our answers, or only our numbers."""
 
 PAPERS = ("pof_mkl", "graph_omkl", "coke", "parsimonious", "fdskl", "fomd_oms", "fed_poe", "dekrr")
@@ -82,7 +83,7 @@ def make_frame(paper: str, number: str, found: Collected) -> pd.DataFrame:
 
 def judge_paper(paper: str, found: Collected) -> Evidence:
     """Collect the cells of all tables of a paper that can be made from these runs."""
-    cells: list[Cell] = []
+    cells: list[PublishedCell] = []
     for number in declared_paper(paper)["tables"]:
         with suppress(FklError):  # no run belongs to this table
             table = make_table(paper, number, found)

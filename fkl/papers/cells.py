@@ -1,6 +1,6 @@
 """A printed number with our number by each reading of the paper, and whether they agree.
 
-A `Cell` is processed in four steps: `published_cells` reads it, `add_answers` adds our answers and tests them,
+A `PublishedCell` is processed in four steps: `published_cells` reads it, `add_answers` adds our answers and tests them,
 `fkl.papers.evidence.Evidence` judges it together with the paper's other cells, and `fkl.papers.tables` shows it.
 """
 
@@ -78,7 +78,7 @@ OUTCOMES = (*COUNTED, FOLLOWS, EARLY, MISSING, TIME)
 
 
 @dataclass(frozen=True)
-class Answer:
+class CellAnswer:
     """Our result for a cell with one setting.
 
     Parameters
@@ -135,7 +135,7 @@ class Answer:
         replicates: int = 1,
         of: int | None = None,
         run: str = "",
-    ) -> "Answer":
+    ) -> "CellAnswer":
         """Make an answer with the mean and standard deviation of some values.
 
         Parameters
@@ -182,7 +182,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Cell:
+class PublishedCell:
     """A printed number with our answers.
 
     Parameters
@@ -227,7 +227,7 @@ class Cell:
     sd: float | None = None
     curve: str = ""
     follows_from: str = ""
-    answers: tuple[Answer, ...] = ()
+    answers: tuple[CellAnswer, ...] = ()
     verdicts: Mapping[str, str] = field(default_factory=dict)
     mark: Mark | None = None
     one_reading: str = AS_STATED
@@ -290,7 +290,7 @@ class Cell:
             return UNCLEAR if self.verdicts.get(AS_STATED) == CANNOT_TELL else SPREAD
         return DIFFERENT
 
-    def judged(self, reading: str, builds_on: Mapping[str, str], order: Sequence[str]) -> "Cell":
+    def judged(self, reading: str, builds_on: Mapping[str, str], order: Sequence[str]) -> "PublishedCell":
         """The cell with its mark by this one reading, and with the first reading in `order` that decides the mark."""
         if self.is_bound and not self.is_time:
             return replace(self, one_reading=reading)
@@ -301,12 +301,12 @@ class Cell:
         return replace(self, mark=mark, one_reading=one, decided_by=decided)
 
     @property
-    def shown(self) -> Answer | None:
+    def shown(self) -> CellAnswer | None:
         """Our number by the reading that decided the mark, or by another one; None if nothing was run."""
         ran = [one for one in self.answers if one.ran]
         return next((one for one in ran if one.named == self.decided_by), ran[0] if ran else None)
 
-    def answer(self, reading: str) -> Answer | None:
+    def answer(self, reading: str) -> CellAnswer | None:
         """Our number by a reading, or its preview if there is nothing else."""
         for like in (reading, PREVIEW + reading):
             for one in self.answers:
@@ -315,12 +315,12 @@ class Cell:
         return None
 
     @property
-    def described(self) -> Answer | None:
+    def described(self) -> CellAnswer | None:
         """Our number by the paper's text."""
         return self.answer(AS_STATED)
 
     @property
-    def by_one(self) -> Answer | None:
+    def by_one(self) -> CellAnswer | None:
         """Our number by the paper's one reading."""
         return self.answer(self.one_reading)
 
@@ -337,7 +337,7 @@ class Cell:
             return with_digits(value, 2)
         return cell_text(value) if self._decimals is None else f"{value:,.{self._decimals}f}"
 
-    def interval(self, answer: Answer) -> str:
+    def interval(self, answer: CellAnswer) -> str:
         """Half width of the 95 % interval of our number over replicates; empty for one value or if nothing varies."""
         if len(answer.values) < 2 or not answer.spread > 0:
             return ""
@@ -352,10 +352,10 @@ class Cell:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """One row for each answer, with `COLUMNS` and the additional columns of answers."""
-        there: Any = self.answers or [Answer(f"{NOT_RUN}: no finished run on {self.dataset}")]
+        there: Any = self.answers or [CellAnswer(f"{NOT_RUN}: no finished run on {self.dataset}")]
         return [{**self._row(one), **one.more} for one in there]
 
-    def _row(self, one: Answer) -> dict[str, Any]:
+    def _row(self, one: CellAnswer) -> dict[str, Any]:
         # no difference can be computed for a bound such as ">900"
         known = not isinstance(self.value, str) and self.value
         return dict(zip(KEY, self.key, strict=True)) | {
@@ -377,7 +377,7 @@ class Cell:
             "published_spread": self.spread,
         }
 
-    def compared(self, answer: Answer, tried: int) -> Equivalence | None:
+    def compared(self, answer: CellAnswer, tried: int) -> Equivalence | None:
         """Test one of the cell's answers; None for run times, bounds and missing runs.
 
         Parameters
@@ -401,19 +401,19 @@ class Cell:
         return max(0, round(-np.log10(2 * self.rounding))) if self.rounding > 0 else None
 
 
-def published_cells(paper: str, table: str | None = None) -> list[Cell]:
+def published_cells(paper: str, table: str | None = None) -> list[PublishedCell]:
     """Cells of one table or of all tables, from a paper's published.csv; empty without this file."""
     return [cell for cell in _read_published(paper) if table in (None, cell.table)]
 
 
 @cache
-def _read_published(paper: str) -> tuple[Cell, ...]:
+def _read_published(paper: str) -> tuple[PublishedCell, ...]:
     file = Path(__file__).parent / paper / "published.csv"
     if not file.exists():
         return ()
     rows: Any = pd.read_csv(file, dtype={"table": str, "value": str}, keep_default_na=False).to_dict("records")
     return tuple(
-        Cell(
+        PublishedCell(
             **row
             | {
                 "value": row["value"] if row["value"].startswith(("<", ">")) else float(row["value"]),
@@ -431,7 +431,9 @@ def rounding_of(printed: str) -> float:
     return 0.5 * 10.0 ** -len(digits[1] or "") if digits else 0.0
 
 
-def add_answers(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]], tried: int = 1) -> list[Cell]:
+def add_answers(
+    cells: Iterable[PublishedCell], answers: Callable[[PublishedCell], list[CellAnswer]], tried: int = 1
+) -> list[PublishedCell]:
     """Add our answers to cells, in the unit of each cell, and test them.
 
     Parameters
@@ -458,7 +460,7 @@ def add_answers(cells: Iterable[Cell], answers: Callable[[Cell], list[Answer]], 
     return judge_answers(made, tried)
 
 
-def judge_answers(cells: Sequence[Cell], tried: int) -> list[Cell]:
+def judge_answers(cells: Sequence[PublishedCell], tried: int) -> list[PublishedCell]:
     """Test all answers of cells, and add the verdicts by reading."""
     tests = [[replace(one, test=cell.compared(one, tried), of_curve="") for one in cell.answers] for cell in cells]
     curves = defaultdict(list)
@@ -481,7 +483,7 @@ def judge_answers(cells: Sequence[Cell], tried: int) -> list[Cell]:
     return [replace(cell, answers=tuple(tests[at]), verdicts=verdicts[cell.claim]) for at, cell in enumerate(cells)]
 
 
-def cells_frame(cells: Iterable[Cell]) -> pd.DataFrame:
+def cells_frame(cells: Iterable[PublishedCell]) -> pd.DataFrame:
     """A data frame of cells, with one row for each cell and answer."""
     rows = [row for cell in cells for row in cell.rows]
     more = dict.fromkeys(name for row in rows for name in row if name not in COLUMNS)

@@ -12,11 +12,22 @@ from typing import Any
 import pandas as pd
 
 from fkl.config import experiments
-from fkl.papers.cells import AS_STATED, DIFFERENT, ONE, OTHER, OUTCOMES, SPREAD, UNCLEAR, Cell, Mark, judge_answers
+from fkl.papers.cells import (
+    AS_STATED,
+    DIFFERENT,
+    ONE,
+    OTHER,
+    OUTCOMES,
+    SPREAD,
+    UNCLEAR,
+    Mark,
+    PublishedCell,
+    judge_answers,
+)
 from fkl.statistics.equivalence import AGREES, DIFFERS
 from fkl.statistics.intervals import LEVEL
 
-Claim = list[Cell]
+Claim = list[PublishedCell]
 """One printed number, or all points of a curve, which share their verdicts and count once."""
 
 FACTORS = (0.9, 1.1)
@@ -37,7 +48,7 @@ class Evidence:
     """
 
     paper: str
-    cells: Sequence[Cell]
+    cells: Sequence[PublishedCell]
 
     @cached_property
     def claims(self) -> list[Claim]:
@@ -79,10 +90,10 @@ class Evidence:
         return bool(self.claims) and all(claim[0].is_time for claim in self.claims)
 
     @cached_property
-    def _judged(self) -> list[Cell]:
+    def _judged(self) -> list[PublishedCell]:
         return [cell.judged(self.reading, self.builds_on, self.readings) for cell in self.cells]
 
-    def judged(self, table: str) -> list[Cell]:
+    def judged(self, table: str) -> list[PublishedCell]:
         """Cells of one table, with their marks by the one reading."""
         return [cell for cell in self._judged if cell.table == table]
 
@@ -148,7 +159,7 @@ class Evidence:
         ]
         of = [several for several in false if several]
 
-        def count(agrees: "Callable[[Cell], bool]") -> float:
+        def count(agrees: "Callable[[PublishedCell], bool]") -> float:
             return sum(sum(map(agrees, several)) / len(several) for several in of)
 
         by_reading = {

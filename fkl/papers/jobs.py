@@ -13,7 +13,7 @@ from fkl.config.loading import resolve_config
 
 
 @dataclass(frozen=True)
-class Job:
+class PaperJob:
     """One job of an experiment.
 
     Parameters
@@ -32,7 +32,7 @@ class Job:
 
 
 @cache
-def experiment_jobs(experiment: str) -> tuple[Job, ...]:
+def experiment_jobs(experiment: str) -> tuple[PaperJob, ...]:
     """All jobs of an experiment, named PAPER/NAME."""
     [chosen] = read_words([f"+{experiments.GROUP}={experiment}"])
     found = []
@@ -44,7 +44,7 @@ def experiment_jobs(experiment: str) -> tuple[Job, ...]:
         cell = {
             key: value.format(**config) if isinstance(value, str) else value for key, value in composed.cell.items()
         }
-        found.append(Job(tuple(word.text for word in (chosen, *words)), config, cell))
+        found.append(PaperJob(tuple(word.text for word in (chosen, *words)), config, cell))
     return tuple(found)
 
 

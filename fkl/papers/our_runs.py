@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 from fkl.basics.errors import FklError
 from fkl.config.digest import config_identity
 from fkl.config.experiments import paper_datasets, paper_experiments, paper_variants
-from fkl.papers.cells import AS_STATED, Answer, Cell
-from fkl.papers.jobs import Job, experiment_jobs
+from fkl.papers.cells import AS_STATED, CellAnswer, PublishedCell
+from fkl.papers.jobs import PaperJob, experiment_jobs
 from fkl.runs.finished_runs import EndedRun, FinishedRun
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ FREE = REPLICATES
 
 
 @dataclass(frozen=True)
-class Found:
+class PaperRun:
     """A finished run of a paper's experiment.
 
     Parameters
@@ -48,7 +48,7 @@ class Found:
 
     run: FinishedRun
     experiment: str
-    job: Job
+    job: PaperJob
 
     @property
     def variant(self) -> str:
@@ -80,15 +80,15 @@ class Found:
                 words.append(f"{name}={word.rpartition('.')[2].lower() if is_class else word}")
         return "; ".join(words)
 
-    def answer(self, values: "pd.Series[float]", of: int | None = None) -> Answer:
+    def answer(self, values: "pd.Series[float]", of: int | None = None) -> CellAnswer:
         """Our answer to a published cell; for the parameters see `Answer.from_values`."""
-        return Answer.from_values(self.switch, values, self.variant, self.replicates, of, self.run.digest)
+        return CellAnswer.from_values(self.switch, values, self.variant, self.replicates, of, self.run.digest)
 
 
 _ABSENT = object()
 
 
-def of_cell(found: Iterable[Found], cell: Cell) -> list[Found]:
+def of_cell(found: Iterable[PaperRun], cell: PublishedCell) -> list[PaperRun]:
     """Runs that answer a published cell."""
     return [one for one in found if one.key == cell.key[:3]]
 
@@ -109,7 +109,7 @@ def require_found(found: Sized, what: str, first: str = "") -> None:
         raise FklError(f"{what}: no finished run belongs to it; {hint}")
 
 
-def find_paper_runs(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[Found]:
+def find_paper_runs(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[PaperRun]:
     """Runs of a paper's experiments, beginning with those of its text, followed by its variants in order.
 
     Of runs that differ only in the number of replicates, the newest one with the most replicates is used. A run of two
@@ -132,7 +132,7 @@ def find_paper_runs(paper: str, runs: Iterable[FinishedRun], *names: str) -> lis
     wanted = _jobs_by_identity(names or tuple(paper_experiments(paper)), FREE) if best else {}
     order = [AS_STATED, *paper_variants(paper), ""]
     named = [(run, _shared_identity(run.config, FREE)) for run in best.values()]
-    found = [Found(run, *wanted[name]) for run, name in named if name in wanted]
+    found = [PaperRun(run, *wanted[name]) for run, name in named if name in wanted]
     return sorted(found, key=lambda one: order.index(one.variant))
 
 
@@ -147,9 +147,11 @@ def of_a_paper(run: EndedRun, papers: Iterable[str]) -> bool:
 
 
 @cache
-def _jobs_by_identity(names: tuple[str, ...], free: tuple[str, ...], method: str = "") -> dict[str, tuple[str, Job]]:
+def _jobs_by_identity(
+    names: tuple[str, ...], free: tuple[str, ...], method: str = ""
+) -> dict[str, tuple[str, PaperJob]]:
     """Jobs of some experiments by identity; if a method's class is given, only its jobs, without other imports."""
-    wanted: dict[str, tuple[str, Job]] = {}
+    wanted: dict[str, tuple[str, PaperJob]] = {}
     for name in names:
         for job in experiment_jobs(name):
             if method and job.config["algo"]["_target_"] != method:

@@ -63,7 +63,7 @@ def reproduce_papers(papers: Sequence[str] = (), fail_fast: bool = False, readin
         paper_module(paper)  # refuses an unknown name
     left_out = () if readings else tuple(name for paper in papers for name in experiments.not_needed(paper))
     print_missing_data(papers)
-    played = Played(sweeps := in_turn(papers, left_out))
+    played = PlayedSweeps(sweeps := in_turn(papers, left_out))
     pool = ThreadPoolExecutor(AT_ONCE)
     try:
         list(pool.map(partial(played.play, fail_fast=fail_fast), sweeps))
@@ -86,7 +86,7 @@ class Sweep(NamedTuple):
     runs: int
 
 
-class Played:
+class PlayedSweeps:
     """Runs sweeps, and counts finished runs.
 
     Parameters

@@ -24,8 +24,8 @@ from fkl.papers.cells import (
     KEY,
     MISSING,
     TIME,
-    Cell,
     Mark,
+    PublishedCell,
     cells_frame,
     metric_in_words,
     setting_in_words,
@@ -33,8 +33,8 @@ from fkl.papers.cells import (
 )
 from fkl.papers.evidence import Evidence
 from fkl.screen.messages import print_lines
-from fkl.screen.sheet import BEST, Column, Sheet
-from fkl.screen.sheet import Cell as Shown
+from fkl.screen.sheet import BEST, Sheet, SheetColumn
+from fkl.screen.sheet import SheetCell as Shown
 from fkl.statistics.equivalence import AGREES
 
 Layout = tuple[Sequence[str], Sequence[str]]
@@ -64,12 +64,12 @@ def table_sheets(evidence: Evidence, number: str, times: bool = False) -> list[S
     return [_metric_sheet(evidence, number, [cell for cell in cells if cell.metric == metric]) for metric in metrics]
 
 
-def _metric_sheet(evidence: Evidence, number: str, cells: list[Cell]) -> Sheet:
+def _metric_sheet(evidence: Evidence, number: str, cells: list[PublishedCell]) -> Sheet:
     """Sheet of one metric, with the rows and columns that have runs."""
     first, ran = cells[0], [cell for cell in cells if cell.shown is not None]
     sides = table_layout(evidence.paper, number) or DEFAULT
 
-    def place(cell: Cell) -> tuple[str, str]:
+    def place(cell: PublishedCell) -> tuple[str, str]:
         row, column = (
             ", ".join(setting_in_words(part) for name in side if name != "metric" and (part := getattr(cell, name)))
             for side in sides
@@ -92,7 +92,7 @@ def _metric_sheet(evidence: Evidence, number: str, cells: list[Cell]) -> Sheet:
     about += " whether it agrees."
     missing = ", ".join(sorted(not_run(evidence, number)))
     return Sheet(
-        [Column(heading), *(Column(column or metric, number=True) for column in columns)],
+        [SheetColumn(heading), *(SheetColumn(column or metric, number=True) for column in columns)],
         [[Shown(row), *(shown.get((row, column), Shown("")) for column in columns)] for row in rows],
         heading,
         about + f" Not run: {missing}." * bool(missing),
@@ -101,7 +101,7 @@ def _metric_sheet(evidence: Evidence, number: str, cells: list[Cell]) -> Sheet:
     )
 
 
-def _shown_cell(cell: Cell, best: bool) -> Shown:
+def _shown_cell(cell: PublishedCell, best: bool) -> Shown:
     """The printed number above ours, with a mark unless it is a run time or a bound."""
     if cell.shown is None:
         return Shown("–", above=cell.published)
@@ -110,20 +110,20 @@ def _shown_cell(cell: Cell, best: bool) -> Shown:
     return Shown(ours, BEST * best, mark.sign, half, cell.published, mark.name)
 
 
-def _best_in_lines(ran: list[Cell], line: Callable[[Cell], str]) -> list[Cell]:
+def _best_in_lines(ran: list[PublishedCell], line: Callable[[PublishedCell], str]) -> list[PublishedCell]:
     """The cell with our best number in each line that has several."""
-    lines: dict[str, list[Cell]] = {}
+    lines: dict[str, list[PublishedCell]] = {}
     for cell in ran:
         lines.setdefault(line(cell), []).append(cell)
     largest = ran[0].metric in LARGER_IS_BETTER
     return [(max if largest else min)(cells, key=_our_number) for cells in lines.values() if len(cells) > 1]
 
 
-def _our_number(cell: Cell) -> float:
+def _our_number(cell: PublishedCell) -> float:
     return np.nan if cell.shown is None else cell.shown.ours
 
 
-def _replicates_text(ran: list[Cell]) -> str:
+def _replicates_text(ran: list[PublishedCell]) -> str:
     counts = sorted({len(cell.shown.values) for cell in ran if cell.shown is not None})
     return " to ".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
 
@@ -140,7 +140,7 @@ def latex_floats(evidence: Evidence, number: str) -> str:
     )
 
 
-def readings_sheet(cells: Sequence[Cell]) -> Sheet:
+def readings_sheet(cells: Sequence[PublishedCell]) -> Sheet:
     """Sheet with one row for each answer to the cells, and its verdict."""
     ran = [(cell, one, row) for cell in cells for one, row in zip(cell.answers, cell.rows, strict=False) if one.ran]
     told = [name for name in cells_frame(cells) if name not in (*KEY, "unit")]
@@ -152,10 +152,10 @@ def readings_sheet(cells: Sequence[Cell]) -> Sheet:
             mark = ANSWERS[one.verdict]
             row[1 + at] = row[1 + at]._replace(mark=mark.sign, kind=mark.name)
         rows.append(row)
-    return Sheet([Column("published cell"), *sheet.columns], rows)
+    return Sheet([SheetColumn("published cell"), *sheet.columns], rows)
 
 
-def wide_frame(cells: Sequence[Cell], layout: Layout) -> pd.DataFrame:
+def wide_frame(cells: Sequence[PublishedCell], layout: Layout) -> pd.DataFrame:
     """Data frame of cells in the paper's layout, with our numbers below the published ones.
 
     Parameters
@@ -227,7 +227,7 @@ def table_verdict(evidence: Evidence, number: str) -> str:
     return f"{first}{'; ' * bool(others)}{others}."
 
 
-def _counted_cells(evidence: Evidence, number: str) -> list[Cell]:
+def _counted_cells(evidence: Evidence, number: str) -> list[PublishedCell]:
     """One cell for each claim of a table that is evidence."""
     return [claim[0] for claim, mark in evidence.outcomes if claim[0].table == number and mark in COUNTED]
 

@@ -40,7 +40,7 @@ GREYS, GREYS_ON_DARK = ("#4D4D4D", "#8C8C8C"), ("#C4C4C4", "#8C8C8C")
 """Colour of baselines without learning."""
 
 
-class Look(NamedTuple):
+class MethodLook(NamedTuple):
     """Colour, marker and dashes with which a method is drawn.
 
     Parameters
@@ -55,23 +55,23 @@ class Look(NamedTuple):
     fill: str = "full"
 
 
-def look_of(method: str) -> Look:
+def look_of(method: str) -> MethodLook:
     """The look of a method, which does not depend on keys in its name; for an unknown method it depends on the name."""
     name = _registered_name(method)
     number = METHODS.index(name) if name in METHODS else zlib.crc32(name.encode())
     dash = DASHES[number // len(COLOURS) % len(DASHES)]
     fill = FILLS[number // (len(COLOURS) * len(MARKERS)) % 2]
-    return Look(colour_of(number), MARKERS[number % len(MARKERS)], dash, fill)
+    return MethodLook(colour_of(number), MARKERS[number % len(MARKERS)], dash, fill)
 
 
-def looks_of(methods: Iterable[str]) -> dict[str, Look]:
+def looks_of(methods: Iterable[str]) -> dict[str, MethodLook]:
     """The looks of all methods in a figure, which may show the same method with several values of its keys.
 
     Such variants share colour and marker. Dashes and fill styles distinguish them, in the order of their names. Two
     methods have different markers: the later one gets another.
     """
     methods = list(dict.fromkeys(methods))
-    looks: dict[str, Look] = {}
+    looks: dict[str, MethodLook] = {}
     taken: set[str] = set()
     for name in dict.fromkeys(map(_registered_name, methods)):
         base = look_of(name)

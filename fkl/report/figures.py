@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from fkl.basics.arrays import Array
 from fkl.basics.errors import in_one_line
 from fkl.data.baselines import CONSTANTS
-from fkl.report.colours import COLOURS, DARK_BACKGROUND, DASHES, Look, baseline_colour, colour_of, look_of
+from fkl.report.colours import COLOURS, DARK_BACKGROUND, DASHES, MethodLook, baseline_colour, colour_of, look_of
 from fkl.screen.messages import show_warning
 from fkl.screen.units import BYTES
 
@@ -192,7 +192,11 @@ def save_figure(folder: Path, name: str, figure: Figure, replicates: int, pdf: b
 
 
 def against_nominal(
-    axes: Axes, summary: Mapping[str, Array], panel: "Panel", nominal: Mapping[str, float], look: Look | None = None
+    axes: Axes,
+    summary: Mapping[str, Array],
+    panel: "Panel",
+    nominal: Mapping[str, float],
+    look: MethodLook | None = None,
 ) -> None:
     """Draw final shares against nominal shares, with mean and spread over replicates, and the diagonal."""
     shares = np.array([summary[name] for name in nominal])
@@ -233,7 +237,7 @@ def shade_of_curve(number: int) -> tuple[str, str]:
     return colour_of(number), DASHES[number // len(COLOURS) % len(DASHES)]
 
 
-def draw_band(axes: Axes, rounds: "pd.DataFrame", column: str, label: str, look: Look | tuple[str, str]) -> None:
+def draw_band(axes: Axes, rounds: "pd.DataFrame", column: str, label: str, look: MethodLook | tuple[str, str]) -> None:
     """Draw the mean over replicates against the round, with a band."""
     every = np.sort(rounds["round"].unique())
     by_round = rounds[rounds["round"].isin(every[_points_drawn(len(every))])].groupby("round")[column]
@@ -241,7 +245,9 @@ def draw_band(axes: Axes, rounds: "pd.DataFrame", column: str, label: str, look:
     axes.set_xlabel("round")
 
 
-def draw_groups(axes: Axes, grouped: Any, label: str, look: Look | tuple[str, str], x: Array | None = None) -> None:
+def draw_groups(
+    axes: Axes, grouped: Any, label: str, look: MethodLook | tuple[str, str], x: Array | None = None
+) -> None:
     """Draw the mean of each group of replicates, with a band between quantiles, over the groups' keys or over `x`."""
     mean = grouped.mean()
     ends = (grouped.quantile(LOW).to_numpy(), grouped.quantile(HIGH).to_numpy()) if grouped.size().max() > 1 else None
@@ -250,13 +256,18 @@ def draw_groups(axes: Axes, grouped: Any, label: str, look: Look | tuple[str, st
 
 
 def draw_curve(
-    axes: Axes, x: NDArray[Any], mean: Array, ends: tuple[Array, Array] | None, label: str, look: Look | tuple[str, str]
+    axes: Axes,
+    x: NDArray[Any],
+    mean: Array,
+    ends: tuple[Array, Array] | None,
+    label: str,
+    look: MethodLook | tuple[str, str],
 ) -> None:
     """Draw a curve, with a band if its ends are given; a method's curve has some markers."""
     seen = _points_drawn(len(x))
-    colour, dash = (look.colour, look.dash) if isinstance(look, Look) else look
+    colour, dash = (look.colour, look.dash) if isinstance(look, MethodLook) else look
     marked: dict[str, Any] = {}
-    if isinstance(look, Look):
+    if isinstance(look, MethodLook):
         marked = {"marker": look.marker, "fillstyle": look.fill, "markevery": 1 if len(seen) < 12 else 0.18}
         marked["clip_on"] = False  # so a marker at the end is complete
     axes.plot(x[seen], mean[seen], dash, color=colour, linewidth=_line_width(), label=label, markersize=4, **marked)
@@ -264,14 +275,14 @@ def draw_curve(
         axes.fill_between(x[seen], ends[0][seen], ends[1][seen], color=colour, alpha=0.2, linewidth=0)
 
 
-def draw_sweep(axes: Axes, values: "Mapping[float, pd.Series[float]]", label: str, look: Look) -> None:
+def draw_sweep(axes: Axes, values: "Mapping[float, pd.Series[float]]", label: str, look: MethodLook) -> None:
     """Draw one point per run, the mean of its replicates, over the key in which runs differ, with a line and a band."""
     x = sorted(values)
     ends = tuple(np.array([values[at].quantile(one) for at in x]) for one in (LOW, HIGH))
     draw_curve(axes, np.array(x), np.array([values[at].mean() for at in x]), (ends[0], ends[1]), label, look)
 
 
-def draw_crosses(axes: Axes, points: Sequence[tuple[float, float]], label: str, look: Look) -> None:
+def draw_crosses(axes: Axes, points: Sequence[tuple[float, float]], label: str, look: MethodLook) -> None:
     """Draw a paper's printed values as crosses."""
     if points:
         size = 1.6 * matplotlib.rcParams["lines.markersize"]
@@ -429,11 +440,11 @@ def spread_over(replicates: Iterable[int]) -> int | str:
 def plain_ticks(axes: Axes) -> None:
     """Show ticks of both axes as plain numbers, unless they are words or span too many decades."""
     for axis in (axes.xaxis, axes.yaxis):
-        ours = isinstance(axis.get_major_formatter(), Plain)
+        ours = isinstance(axis.get_major_formatter(), PlainNumbers)
         if isinstance(axis.get_major_locator(), FixedLocator):
             axis.set_minor_locator(NullLocator())
         elif isinstance(axis.get_major_formatter(), ScalarFormatter):
-            axis.set_major_formatter(Plain())
+            axis.set_major_formatter(PlainNumbers())
         elif axis.get_scale() == "log":
             low, high = axis.get_view_interval()
             if 0 < low < high and (ours or np.log10(high / low) <= MOST_DECADES):
@@ -441,7 +452,7 @@ def plain_ticks(axes: Axes) -> None:
                     _log_ticks(low, high, _labels_across(axes) if axis is axes.xaxis else MOST_TICKS)
                 )
                 if not ours:
-                    axis.set_major_formatter(Plain())
+                    axis.set_major_formatter(PlainNumbers())
             axis.set_minor_locator(NullLocator())
 
 
@@ -472,7 +483,7 @@ def _labels_across(axes: Axes) -> int:
     return max(2, min(MOST_TICKS, int(inches * 72 / (5 * matplotlib.rcParams["font.size"]))))
 
 
-class Plain(Formatter):
+class PlainNumbers(Formatter):
     """Plain numbers; very small and very large numbers have a common power of ten."""
 
     power = 0
@@ -492,7 +503,7 @@ class Plain(Formatter):
         return rf"$\times10^{{{self.power}}}$" if self.power else ""
 
 
-class Bytes(Plain):
+class Bytes(PlainNumbers):
     """Amounts of bytes with their unit."""
 
     def set_locs(self, locs: Any) -> None:

@@ -34,7 +34,7 @@ TEMPLATES.globals |= {"typeset": units.typeset_number, "units": units}
 
 
 @dataclass(frozen=True)
-class Picture:
+class HtmlPicture:
     """A PNG file, its size in CSS pixels, and its description for readers who cannot see it."""
 
     file: Path
@@ -49,7 +49,7 @@ class Picture:
         return quote(Path(os.path.relpath(self.file, page)).as_posix())
 
 
-def picture_of_png(file: Path, alt: str, widest: int = FULL) -> Picture:
+def picture_of_png(file: Path, alt: str, widest: int = FULL) -> HtmlPicture:
     """A PNG file as a picture, at most `widest` CSS pixels wide.
 
     Raises
@@ -64,7 +64,7 @@ def picture_of_png(file: Path, alt: str, widest: int = FULL) -> Picture:
     if not 0 < wide * high <= MOST_PIXELS:
         raise FklError(f"{file.name}: cannot be shown, because it has {wide} x {high} pixels")
     width = min(wide // PER_CSS_PIXEL, widest)
-    return Picture(file, width, round(high * width / wide), alt)
+    return HtmlPicture(file, width, round(high * width / wide), alt)
 
 
 def _count_view(data: bytes) -> int:

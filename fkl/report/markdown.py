@@ -13,7 +13,7 @@ IN_SHORT = "In short."
 
 
 @dataclass
-class Group:
+class LinkedList:
     """The list below a bold line: anchor and first words of each item."""
 
     title: str
@@ -35,7 +35,7 @@ class Prose:
 
     html: str
     in_short: str
-    groups: list[Group]
+    groups: list[LinkedList]
 
     @property
     def sentence(self) -> str:
@@ -102,16 +102,16 @@ def _move_headings(tokens: list[Token], level: int) -> None:
         token.tag = f"h{min(6, int(token.tag[1]) - highest + level)}"
 
 
-def _name_items(tokens: list[Token], anchor: str) -> list[Group]:
+def _name_items(tokens: list[Token], anchor: str) -> list[LinkedList]:
     """Give every item that begins with emphasised words an id from these words."""
-    groups = [Group("")]
+    groups = [LinkedList("")]
     item: Token | None = None
     for token in tokens:
         if token.type == "list_item_open":
             item = token
         elif token.type == "inline" and token.children:
             if item is None and _bold_html(token):
-                groups.append(Group(_bold_html(token)))
+                groups.append(LinkedList(_bold_html(token)))
             words = _first_words(token, "em_open").rstrip(".:") if item is not None else ""
             if item is not None and words:
                 name = f"{anchor}-{re.sub('[^a-z0-9]+', '-', words.lower()).strip('-')}"

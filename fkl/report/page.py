@@ -17,12 +17,12 @@ from fkl.basics.files import write_text
 from fkl.config import experiments
 from fkl.data.store import Store
 from fkl.papers import Table, tables
-from fkl.papers.cells import DIFFERENT, EARLY, MISSING, OUTCOMES, TIME, Cell, Mark
+from fkl.papers.cells import DIFFERENT, EARLY, MISSING, OUTCOMES, TIME, Mark, PublishedCell
 from fkl.papers.evidence import Claim, Evidence, shares_table
 from fkl.papers.our_runs import of_a_paper
 from fkl.report import markdown as prose
 from fkl.report.compare import Comparison, Function, by_function, compare_runs
-from fkl.report.html import TEMPLATES, Picture, picture_of_png
+from fkl.report.html import TEMPLATES, HtmlPicture, picture_of_png
 from fkl.report.run_rows import DataSource, add_pictures, data_source, run_environments, run_failures, run_views
 from fkl.runs.finished_runs import Collected, DivergedRun, FinishedRun, collect_runs
 from fkl.runs.metrics import main_metric
@@ -67,7 +67,7 @@ class TableView(View):
     """
 
     kind: ClassVar[str] = "Table"
-    cells: list[Cell] = field(default_factory=list)
+    cells: list[PublishedCell] = field(default_factory=list)
     sheet: Sheet | None = None
     files: tuple[str, ...] = ()
 
@@ -77,7 +77,7 @@ class FigureView(View):
     """A figure."""
 
     kind: ClassVar[str] = "Figure"
-    picture: Picture | None = None
+    picture: HtmlPicture | None = None
     files: tuple[str, ...] = ()
 
 
@@ -212,7 +212,7 @@ class ComparedView:
     """A comparison of runs on the page."""
 
     made: Comparison
-    pictures: dict[str, Picture]
+    pictures: dict[str, HtmlPicture]
     files: tuple[str, ...]
 
     @property
@@ -239,7 +239,7 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> None:
         Whether to embed pictures and runs in report.html.
     """
     found = collect_runs(outputs)
-    pictures: dict[Path, list[Picture]] = {}
+    pictures: dict[Path, list[HtmlPicture]] = {}
     known = None
     while known != len(found.broken):  # a run that fails in one table is in none
         known = len(found.broken)

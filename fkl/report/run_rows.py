@@ -14,7 +14,7 @@ from fkl.data import registry
 from fkl.data.baselines import CONSTANTS
 from fkl.data.store import DataFile, Store
 from fkl.report.compare.labels import flat_config, key_values, varying_keys
-from fkl.report.html import SMALL, Picture, picture_of_png
+from fkl.report.html import SMALL, HtmlPicture, picture_of_png
 from fkl.runs.command import SHORT, judge_summary
 from fkl.runs.finished_runs import Collected, FinishedRun, folder_entries
 from fkl.runs.metrics import main_metric
@@ -50,7 +50,7 @@ class RunView:
 
     run: FinishedRun
     own: str
-    pictures: list[Picture]
+    pictures: list[HtmlPicture]
 
     @property
     def summary(self) -> Sheet:
@@ -157,7 +157,7 @@ class DataSource:
         return f"no address is known for {names}; put a copy into the folder `{self.name}` of `FKL_DATA` (or `data/`)"
 
 
-def add_pictures(pictures: dict[Path, list[Picture]], found: Collected) -> None:
+def add_pictures(pictures: dict[Path, list[HtmlPicture]], found: Collected) -> None:
     """Add the figures of runs, by the run's folder; a run with an unreadable figure counts as broken."""
     while new := [run for run in found.runs if run.folder not in pictures]:  # an older run may replace it
         for run in new:
@@ -169,7 +169,7 @@ def add_pictures(pictures: dict[Path, list[Picture]], found: Collected) -> None:
                 found.leave_out(run, str(error))
 
 
-def run_views(runs: Iterable[FinishedRun], pictures: dict[Path, list[Picture]]) -> list[RunView]:
+def run_views(runs: Iterable[FinishedRun], pictures: dict[Path, list[HtmlPicture]]) -> list[RunView]:
     """All runs in the order of data set and algorithm, with their figures."""
     found = sorted(runs, key=lambda run: (run.dataset, run.algorithm, run.ended))
     groups = groupby(found, key=lambda run: (run.dataset, run.algorithm))
@@ -223,7 +223,7 @@ def in_words(value: object) -> str:
     return "not known" if value is None else cell_text(value)
 
 
-def _told_apart(runs: list[FinishedRun], pictures: dict[Path, list[Picture]]) -> list[RunView]:
+def _told_apart(runs: list[FinishedRun], pictures: dict[Path, list[HtmlPicture]]) -> list[RunView]:
     """Runs of one algorithm on one data set, with the keys that differ between them."""
     configs = [flat_config(run.config) for run in runs]
     keys = varying_keys(configs)

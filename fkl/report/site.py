@@ -14,7 +14,7 @@ from fkl.basics.errors import FklError, count_of
 from fkl.basics.files import write_text
 from fkl.config.digest import NOT_RESULTS
 from fkl.data.store import Store
-from fkl.papers.cells import EARLY, KEY, MISSING, Cell, published_cells
+from fkl.papers.cells import EARLY, KEY, MISSING, PublishedCell, published_cells
 from fkl.papers.evidence import shares_table
 from fkl.report.html import TEMPLATES
 from fkl.report.markdown import inline_html
@@ -83,7 +83,7 @@ def _paper_view(name: str, found: Collected, store: Store) -> PaperView:
     return paper_view(name, [view for view in views if view.instead or view.cells], [], store)
 
 
-def _run_digests(cell: Cell) -> list[str]:
+def _run_digests(cell: PublishedCell) -> list[str]:
     """Digests of the runs that gave our numbers; the run by the one reading is last."""
     return [*dict.fromkeys(ours.run for ours in (cell.described, cell.by_one) if ours is not None and ours.run)]
 
@@ -94,7 +94,7 @@ def _run_command(run: FinishedRun) -> str:
     return shlex.join(["fkl", "run", *words]) if words else ""
 
 
-def _program_table(cells: Sequence[Cell], commands: dict[str, str]) -> pd.DataFrame:
+def _program_table(cells: Sequence[PublishedCell], commands: dict[str, str]) -> pd.DataFrame:
     """The cells for programs, with the command of the run by the one reading, or of the run as described."""
     rows = []
     for cell in cells:

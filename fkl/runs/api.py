@@ -16,10 +16,10 @@ from fkl.data.baselines import CONSTANTS
 from fkl.runs.command import result_blocks
 from fkl.runs.finished_runs import FinishedRun, read_run
 from fkl.runs.metrics import WORDS, main_metric, require_metric
-from fkl.runs.model import Model, load_model
+from fkl.runs.model import SavedModel, load_model
 from fkl.runs.play import execute_run
 from fkl.screen.messages import show_messages, show_warning
-from fkl.screen.pictures import Picture
+from fkl.screen.pictures import FigureFiles
 
 __all__ = ["Result", "load", "load_model", "run"]
 
@@ -45,14 +45,14 @@ class Result(FinishedRun):
     summary, rounds, clients : DataFrame
         One row per replicate; per replicate and round; per replicate and client.
     figures : dict of str to Path
-    model : fkl.runs.model.Model
+    model : fkl.runs.model.SavedModel
     """
 
     def __fspath__(self) -> str:
         return str(self.folder)
 
     @cached_property
-    def model(self) -> Model:
+    def model(self) -> SavedModel:
         """The learned model of a run with ``save_model=true``."""
         return load_model(self.folder)
 
@@ -65,7 +65,7 @@ class Result(FinishedRun):
         """Its figures as PNG, by name; ``fkl figure FOLDER`` draws them as PDF."""
         return {file.stem: file for file in sorted(self.folder.glob("*.png"))}
 
-    def plot(self, column: str | None = None, dark: bool = False) -> Picture:
+    def plot(self, column: str | None = None, dark: bool = False) -> FigureFiles:
         """Draw a column over the rounds: the mean of the replicates, and the band from 10 to 90 % of them.
 
         Parameters
@@ -77,7 +77,7 @@ class Result(FinishedRun):
 
         Returns
         -------
-        fkl.screen.pictures.Picture
+        fkl.screen.pictures.FigureFiles
             PNG and PDF by suffix; a notebook shows it.
 
         Raises
@@ -101,7 +101,7 @@ class Result(FinishedRun):
             axes.set_title(f"{self.algorithm} on {self.dataset}")
             axes.set_ylabel(WORDS.get(column, column))
             axes.set_xlabel("round")
-            return Picture(render_figure(figure, self.replicates))
+            return FigureFiles(render_figure(figure, self.replicates))
 
     def __repr__(self) -> str:
         return "\n".join(result_blocks(self.folder, self.provenance, self.config, self.columns))

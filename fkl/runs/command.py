@@ -171,20 +171,20 @@ def write_traceback(error: Exception, folder: Path, config: dict[str, Any], dige
         return folder
 
 
-class Verdict(NamedTuple):
+class RunVerdict(NamedTuple):
     """Whether a run's error is below its baselines."""
 
     mark: str
     words: str
 
 
-def judge_summary(summary: Mapping[str, Array]) -> Verdict:
+def judge_summary(summary: Mapping[str, Array]) -> RunVerdict:
     """Compare the mean error over replicates with each of its baselines; or judge an audit."""
     mean = summary_means(summary)
     if (lower := "epsilon_lower") in summary:
         upper = "epsilon_upper_sums" if "epsilon_upper_sums" in summary else "epsilon_upper"
         mark = BELOW if (summary[lower] <= summary[upper]).all() else NOT_BELOW
-        return Verdict(
+        return RunVerdict(
             mark, f"audit: epsilon is at least {number_text(mean[lower])}, stated {number_text(mean[upper])}"
         )
     for error, baselines in CONSTANTS.items():
@@ -197,11 +197,11 @@ def judge_summary(summary: Mapping[str, Array]) -> Verdict:
             told = {name: f"{name} ({number_text(value)})" for name, value in worse.items()}
             best = [f"the {told.pop(HINDSIGHT)}"] if HINDSIGHT in told else []
             own = [f"{WHOSE[error]} {' and '.join(told.values())}"] if told else []
-            return Verdict(NOT_BELOW, f"not better than {' and '.join(own + best)}")
+            return RunVerdict(NOT_BELOW, f"not better than {' and '.join(own + best)}")
         shown = {SHORT[name]: value for name, value in there.items() if SHORT[name] != HINDSIGHT}
         apart = (f"{percent_apart(found, value)} the {name}" for name, value in shown.items())
-        return Verdict(BELOW, ", ".join(apart))
-    return Verdict(BELOW, "finished; it has no baseline to compare with")
+        return RunVerdict(BELOW, ", ".join(apart))
+    return RunVerdict(BELOW, "finished; it has no baseline to compare with")
 
 
 def other_warnings(provenance: dict[str, Any], summary: Mapping[str, Array]) -> list[str]:

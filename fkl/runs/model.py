@@ -17,8 +17,8 @@ from fkl.basics.files import DamagedError, read_arrays, sha256_of, whole_file, w
 from fkl.data.encoder import Encoder, whole_number, word_of
 from fkl.data.problem import Scale
 from fkl.engines.base import Experiment
-from fkl.engines.rounds import Learned
-from fkl.kernels.functions import KINDS, Classes, Function, Gaussian
+from fkl.engines.rounds import LearnedFunction
+from fkl.kernels.functions import KINDS, Classes, Gaussian, SavedFunction
 from fkl.runs.folder import FINISHED, MODEL, read_provenance
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class About:
 
 
 @dataclass(frozen=True, repr=False)
-class Model:
+class SavedModel:
     """Learned functions of a run, with the conversion from a table's cells and back.
 
     Parameters
@@ -80,13 +80,13 @@ class Model:
     >>> model.predict(frame, client="Beijing")  # doctest: +SKIP
     """
 
-    learned: tuple[Learned, ...]
+    learned: tuple[LearnedFunction, ...]
     encoder: Encoder
     about: About
     encoders: tuple[Encoder, ...] = ()
 
     @classmethod
-    def from_experiment(cls, experiment: Experiment, dataset: Any, learned: Iterable[Learned]) -> Self:
+    def from_experiment(cls, experiment: Experiment, dataset: Any, learned: Iterable[LearnedFunction]) -> Self:
         """The model that an experiment learned from a data set."""
         problem = experiment.problem
         names = [str(number) for number in range(problem.dimension)]
@@ -278,7 +278,7 @@ class Model:
     def _clients(self) -> int:
         return self.learned[0].function.clients
 
-    def _of_replicate(self, replicate: int | None) -> tuple[Learned, ...]:
+    def _of_replicate(self, replicate: int | None) -> tuple[LearnedFunction, ...]:
         """Learned functions of one replicate, or of all."""
         if replicate is None:
             return self.learned
@@ -348,7 +348,7 @@ def _of_reached(weights: NDArray[np.float64], reached: NDArray[np.bool_]) -> NDA
     return learned / total
 
 
-def _evaluate_function(function: Function, what: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
+def _evaluate_function(function: SavedFunction, what: str, x: NDArray[np.float64]) -> NDArray[np.float64]:
     """`predict` or `variance` (K or 1, n), in double precision for samples that overflow the function's precision."""
     with np.errstate(all="ignore"):
         f: NDArray[np.float64] = getattr(function, what)(x)
@@ -365,7 +365,7 @@ def _target_values(scale: Scale, classes: NDArray[np.float64]) -> set[float]:
     return {float(f"{value:.12g}") for value in scale.y_back(classes)}
 
 
-def load_model(path: str | Path) -> Model:
+def load_model(path: str | Path) -> SavedModel:
     """The model of a run, from its folder or from a model.npz anywhere.
 
     Nothing in the file can run: it holds numbers and text, no objects.
@@ -394,7 +394,7 @@ def load_model(path: str | Path) -> Model:
         raise FklError(f"{file}: not a model of this version of fkl: {error}") from None
 
 
-def _read_model(arrays: dict[str, NDArray[Any]]) -> Model:
+def _read_model(arrays: dict[str, NDArray[Any]]) -> SavedModel:
     """Build a model from a file's arrays, and check each of them."""
     try:
         told = json.loads(arrays.pop(ABOUT).tobytes())
@@ -406,7 +406,7 @@ def _read_model(arrays: dict[str, NDArray[Any]]) -> Model:
         sites = tuple(map(str, of_about["sites"]))
         about = About(**{**of_about, "sites": sites, "signs": of_about["signs"] is True})
         learned = tuple(
-            Learned(
+            LearnedFunction(
                 _make_from_arrays(KINDS[kind], arrays, r),
                 _make_from_arrays(Scale, arrays, r),
                 arrays.pop(f"{r}/reached"),
@@ -437,7 +437,7 @@ def _read_model(arrays: dict[str, NDArray[Any]]) -> Model:
         some = reached.dtype == np.bool_ and reached.shape == (function.clients,) and reached.any()
         if not function.is_function_of(d) or function.clients not in (1, len(about.sites)) or not (scale_fits and some):
             raise DamagedError(f"the arrays of replicate {r} do not fit together")
-    return Model(learned, encoders[0], about, encoders if several else ())
+    return SavedModel(learned, encoders[0], about, encoders if several else ())
 
 
 def _make_from_arrays(kind: type, arrays: dict[str, NDArray[Any]], r: int) -> Any:

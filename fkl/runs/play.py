@@ -44,7 +44,7 @@ from fkl.tasks.task import Values
 
 if TYPE_CHECKING:
     from fkl.runs.finished_runs import FinishedRun
-    from fkl.runs.model import Model
+    from fkl.runs.model import SavedModel
 
 SAMPLES = 1000
 """Number of samples by which a feature is found to hide the others."""
@@ -99,7 +99,7 @@ def play_run(run: Run, engine: Engine, progress: bool = True) -> None:
     with run_workspace(run) as folder:
         tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
         checkpoint = experiment.engine.checkpoint(folder, settings.checkpoint_s, digest, tables)
-        with Progress(title_of(run), rounds, progress) as bar, Loggers(run, experiment, tables) as loggers:
+        with RoundsBar(title_of(run), rounds, progress) as bar, Loggers(run, experiment, tables) as loggers:
             watch = loggers.watch if run.loggers else None
             how = threads, settings.chunk, bar.advance, checkpoint, watch, settings.save_model
             try:
@@ -175,9 +175,9 @@ def finish_run(run: Run, experiment: Experiment, tables: Tables, folder: Path) -
     elif above := not_beaten(summary):
         warnings.append(above)
     if run.settings.save_model and len(tables.learned) == run.settings.replicates:
-        from fkl.runs.model import Model
+        from fkl.runs.model import SavedModel
 
-        model = Model.from_experiment(experiment, run.dataset, tables.learned)
+        model = SavedModel.from_experiment(experiment, run.dataset, tables.learned)
         model.save(folder / MODEL)
         warnings = [*absent_clients(experiment, model), *warnings]
     if tables.row_losses:
@@ -235,7 +235,7 @@ def _hidden_by_one_feature(experiment: Experiment) -> list[str]:
     ]
 
 
-def absent_clients(experiment: Experiment, model: "Model") -> Iterator[str]:
+def absent_clients(experiment: Experiment, model: "SavedModel") -> Iterator[str]:
     """Warnings about clients that were never present, or absent at the end while the others continued to learn."""
     if not model.personal:
         return
@@ -268,20 +268,20 @@ def add_model(run: Run, progress: bool = True) -> None:
     with limited_to_free_memory():
         experiment = prepare_run(run)
     title, rounds = title_of(run), settings.replicates * experiment.problem.rounds
-    with Progress(title, rounds, progress) as bar, key_prefix("algo"):
+    with RoundsBar(title, rounds, progress) as bar, key_prefix("algo"):
         how = settings.threads, settings.chunk, bar.advance
         chunks = simulate_run(experiment, *how, keep_functions=True)
         learned = [one for chunk in chunks for one in chunk.learned]
     if len(learned) == settings.replicates:
-        from fkl.runs.model import Model
+        from fkl.runs.model import SavedModel
 
-        model = Model.from_experiment(experiment, run.dataset, learned)
+        model = SavedModel.from_experiment(experiment, run.dataset, learned)
         add_file(run, MODEL, model.save)
         for text in absent_clients(experiment, model):
             show_warning(f"{title}: {text}")
 
 
-class Progress(event.Listener):  # type: ignore[misc]
+class RoundsBar(event.Listener):  # type: ignore[misc]
     """A bar of rounds, on stderr, that erases itself.
 
     Compiled code is stored for later runs, so its time does not count for the rounds: the bar's clock restarts after

@@ -11,7 +11,7 @@ from fkl.basics.errors import FklError, count_of, require
 from fkl.basics.files import write_text
 from fkl.data import csv_file, own_file, typed_file
 from fkl.data.encoder import Encoder
-from fkl.runs.model import CLIENT, Model, load_model
+from fkl.runs.model import CLIENT, SavedModel, load_model
 from fkl.runs.tables import FLOATS
 from fkl.screen.messages import print_note, show_warning
 
@@ -109,7 +109,7 @@ def write_predictions(
         write_text(out, text)
 
 
-def _readable_rows(model: Model, frame: "DataFrame") -> "DataFrame":
+def _readable_rows(model: SavedModel, frame: "DataFrame") -> "DataFrame":
     """Rows whose cells can be read; prints a note with the number of other rows and the first one's error."""
     encoders = model.encoders or (model.encoder,)
     readable = np.logical_and.reduce([encoder.readable(frame) for encoder in encoders])
@@ -123,7 +123,7 @@ def _readable_rows(model: Model, frame: "DataFrame") -> "DataFrame":
 
 
 def predict_table(
-    model: Model, frame: "DataFrame", client: str | None = None, replicate: int | None = None
+    model: SavedModel, frame: "DataFrame", client: str | None = None, replicate: int | None = None
 ) -> "DataFrame":
     """A table with a column ``prediction``, and with ``f`` if its sign is the class.
 
@@ -142,7 +142,7 @@ def predict_table(
     return DataFrame(columns)[: len(frame)]
 
 
-def errors_across(model: Model, frame: "DataFrame", target: str, replicate: int | None = None) -> "DataFrame":
+def errors_across(model: SavedModel, frame: "DataFrame", target: str, replicate: int | None = None) -> "DataFrame":
     """The error of each site's model on the rows of each site: one row per model, one column per site's rows.
 
     If the rows name clients by number, clients replace sites; the rows may also have sites without a model. The error

@@ -15,9 +15,9 @@ from fkl.basics.files import report_write_errors, whole_file, write_arrays
 from fkl.basics.memory import row_blocks
 from fkl.contract.world import Wrapped
 from fkl.engines.base import DivergedError, Experiment
-from fkl.engines.rounds import Chunk, Learned, simulate_run, with_features
+from fkl.engines.rounds import Chunk, LearnedFunction, simulate_run, with_features
 from fkl.runs.metrics import with_accuracies
-from fkl.tasks.task import Columns, RowLosses, Values
+from fkl.tasks.task import RecordColumns, RowLosses, Values
 from fkl.wire import UNITS, Ledger
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ class Tables:
         self._sizes: dict[str, int] = dict(position["sizes"])
         self.curves: Curves = position["curves"]
         self.kinds: dict[str, int] = position["kinds"]
-        self.learned: tuple[Learned, ...] = position["learned"]
+        self.learned: tuple[LearnedFunction, ...] = position["learned"]
         self.row_losses: tuple[RowLosses, ...] = position["row_losses"]
 
     def append(self, chunk: Chunk) -> None:
@@ -313,9 +313,9 @@ def _columns_of_conditions(experiment: Experiment, replicates: int) -> Values:
     return {name: np.repeat(values[:, None], replicates, axis=1) for name, values in told.items()}
 
 
-def _traffic_columns(ledger: Ledger) -> Columns:
+def _traffic_columns(ledger: Ledger) -> RecordColumns:
     """Traffic so far by round, and total traffic by client."""
-    sent = Columns({}, {}, {})
+    sent = RecordColumns({}, {}, {})
     for direction, tally in ledger.tallies.items():
         by_round = np.cumsum(tally.by_round, axis=0)
         for number, unit in enumerate(UNITS):

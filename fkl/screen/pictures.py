@@ -4,7 +4,7 @@ import base64
 import html
 
 
-class Picture(dict[str, bytes]):
+class FigureFiles(dict[str, bytes]):
     """A figure: the content of its files by suffix, such as ``".png"``. A notebook shows the PNG."""
 
     def _repr_png_(self) -> bytes | None:
@@ -14,7 +14,7 @@ class Picture(dict[str, bytes]):
         return f"<figure as {', '.join(self)}>"
 
 
-class Pictures(dict[str, Picture]):
+class Pictures(dict[str, FigureFiles]):
     """Figures by name. A notebook shows all of them."""
 
     def _repr_html_(self) -> str:

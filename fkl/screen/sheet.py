@@ -75,7 +75,7 @@ def escape_latex(words: str) -> str:
     return "".join(one + power for one, power in zip(plain, [*powers, ""], strict=True))
 
 
-class Look(NamedTuple):
+class CellLook(NamedTuple):
     """How a writer shows the parts of a cell."""
 
     best: str
@@ -89,23 +89,23 @@ class Look(NamedTuple):
 
 KINDS = ("near", "close", "inside", "far", "time", "preview", "missing")
 """Kinds of marks, by which the style sheet of a page colours cells."""
-PLAIN = Look("*{}*", "_{}_")
-TERMINAL = Look(
+PLAIN = CellLook("*{}*", "_{}_")
+TERMINAL = CellLook(
     "\x1b[1m{}\x1b[0m", "\x1b[4m{}\x1b[0m", above="\x1b[2m{}\x1b[0m\n{}",
     marked={kind: f"\x1b[{30 + colour}m{{}}\x1b[0m" for kind, colour in zip(KINDS, (2, 3, 6, 1), strict=False)},
 )  # fmt: skip
-MARKDOWN = Look("**{}**", "<ins>{}</ins>", escape=lambda text: text.replace("|", "\\|"), above="{}<br>{}")
-LATEX = Look(
+MARKDOWN = CellLook("**{}**", "<ins>{}</ins>", escape=lambda text: text.replace("|", "\\|"), above="{}<br>{}")
+LATEX = CellLook(
     r"\textbf{{{}}}", r"\underline{{{}}}", r"{{\scriptsize$\pm$ {}}}", escape_latex,
     r"\begin{{tabular}}[t]{{@{{}}r@{{}}}}{}\\{}\end{{tabular}}", dict.fromkeys(KINDS, ""),
 )  # fmt: skip
-HTML = Look(
+HTML = CellLook(
     "<b>{}</b>", "<u>{}</u>", "<small>± {}</small>", html.escape, '<span class="above">{}</span> {}',
     {kind: f'<span class="mark {kind}">{{}}</span>' for kind in KINDS},
 )  # fmt: skip
 
 
-class Column(NamedTuple):
+class SheetColumn(NamedTuple):
     """A column.
 
     Parameters
@@ -122,7 +122,7 @@ class Column(NamedTuple):
     priority: int = 0
 
 
-class Cell(NamedTuple):
+class SheetCell(NamedTuple):
     """A cell.
 
     Parameters
@@ -148,11 +148,11 @@ class Cell(NamedTuple):
     kind: str = ""
 
     @property
-    def typeset(self) -> "Cell":
+    def typeset(self) -> "SheetCell":
         """The cell with its numbers as they are printed."""
         return self._replace(text=typeset_number(self.text), above=typeset_number(self.above))
 
-    def written(self, look: Look) -> str:
+    def written(self, look: CellLook) -> str:
         """All parts of the cell as text, in the style of `look`."""
         text = look.escape(self.text)
         if text:
@@ -187,8 +187,8 @@ class Sheet:
         The numbers for programs; without it, CSV and JSON contain the text.
     """
 
-    columns: Sequence[Column]
-    rows: Sequence[Sequence[Cell]]
+    columns: Sequence[SheetColumn]
+    rows: Sequence[Sequence[SheetCell]]
     title: str = ""
     caption: str = ""
     notes: str = ""
@@ -211,19 +211,22 @@ class Sheet:
             Columns that are aligned to the right.
         title : str
         """
-        columns = [Column(heading, at in numbers) for at, heading in enumerate(headings)]
-        return cls(columns, [[Cell(str(value)) for value in row] for row in rows], title)
+        columns = [SheetColumn(heading, at in numbers) for at, heading in enumerate(headings)]
+        return cls(columns, [[SheetCell(str(value)) for value in row] for row in rows], title)
 
     @classmethod
     def from_frame(cls, frame: "pd.DataFrame", title: str, notes: str = "") -> "Sheet":
         """A data frame with its numbers formatted for readers; columns of numbers may also have bounds such as >900."""
         names = [str(name) for name in frame]
         columns = [
-            Column(HEADINGS.get(name, name.replace("_", " ")), any(isinstance(value, Real) for value in values))
+            SheetColumn(HEADINGS.get(name, name.replace("_", " ")), any(isinstance(value, Real) for value in values))
             for name, (_, values) in zip(names, frame.items(), strict=True)
         ]
         cells = [
-            [Cell(percent_text(value) if name.endswith("difference_percent") else cell_text(value)) for value in values]
+            [
+                SheetCell(percent_text(value) if name.endswith("difference_percent") else cell_text(value))
+                for value in values
+            ]
             for name, (_, values) in zip(names, frame.items(), strict=True)
         ]
         return cls(columns, [*zip(*cells, strict=True)], title, notes=notes, frame=frame)
@@ -352,7 +355,7 @@ class Sheet:
         """The caption for a terminal."""
         return self.described(_for_screen())
 
-    def described(self, look: Look) -> str:
+    def described(self, look: CellLook) -> str:
         """The caption, and the meaning of the weights."""
         weights = {cell.weight for row in self.rows for cell in row}
         meanings = [look.best.format("Best")] * (BEST in weights) + [look.second.format("second")] * (SECOND in weights)
@@ -362,7 +365,7 @@ class Sheet:
     def _plain(self) -> list[list[str]]:
         return self._written(PLAIN)
 
-    def _written(self, look: Look) -> list[list[str]]:
+    def _written(self, look: CellLook) -> list[list[str]]:
         return [[cell.written(look) for cell in row] for row in self.rows]
 
     def _longest(self, column: int, wrapped: bool = True) -> int:
@@ -484,16 +487,16 @@ class Sheet:
         return rf"\begin{{tabular}}[b]{{@{{}}{side}@{{}}}}{lines}\end{{tabular}}"
 
 
-def _for_screen() -> Look:
+def _for_screen() -> CellLook:
     return TERMINAL if sys.stdout.isatty() else PLAIN
 
 
-def _pad_cell(text: str, width: int, column: Column) -> str:
+def _pad_cell(text: str, width: int, column: SheetColumn) -> str:
     blanks = " " * (width - cell_len(text))
     return blanks + text if column.number else text + blanks
 
 
-def _html_class(column: Column, cell: Cell | None = None) -> str:
+def _html_class(column: SheetColumn, cell: SheetCell | None = None) -> str:
     names = ["number"] * column.number
     if cell is not None:
         names += [f"cell {cell.kind}"] * bool(cell.kind) + ["words"] * (len(cell.text) > LONGEST_TEXT)

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError
 from fkl.config.loading import Run
 from fkl.contract.lone_party import LoneClient
-from fkl.contract.star import Samples, Star
-from fkl.contract.world import Held, World
+from fkl.contract.star import Samples, StarState
+from fkl.contract.world import ClientRows, World
 from fkl.data.baselines import CONSTANTS, baseline_errors
 from fkl.data.problem import Problem, Scale, Table
-from fkl.kernels.functions import Function
-from fkl.sites.configuration import Ends, Known, loss_of, method_of, require_two
+from fkl.kernels.functions import SavedFunction
+from fkl.sites.configuration import Ends, SharedFacts, loss_of, method_of, require_two
 from fkl.tasks import task_of
 from fkl.wire import Channel
 
@@ -34,7 +34,7 @@ class StreamClients:
     site : int
     """
 
-    def __init__(self, run: Run, known: Known, table: Table, site: int) -> None:
+    def __init__(self, run: Run, known: SharedFacts, table: Table, site: int) -> None:
         n, B = len(table.y), known.clients_per_site
         places = np.arange(-(-n // B) * B).reshape(-1, B)
         row, present = np.minimum(places, n - 1), places < n
@@ -61,7 +61,7 @@ class StreamClients:
         return -(-rows // clients_per_site)
 
     @staticmethod
-    def present(known: Known, site: int, rows: int, t: int) -> list[int]:
+    def present(known: SharedFacts, site: int, rows: int, t: int) -> list[int]:
         """Clients that have a row left in round t, of a site with this many rows."""
         left = rows - t * known.clients_per_site
         return list(known.numbers(site)[: max(left, 0)])
@@ -71,7 +71,7 @@ class StreamClients:
         return t * self._known.clients_per_site + number % self._known.clients_per_site
 
     @staticmethod
-    def example(run: Run, known: Known) -> LoneClient:
+    def example(run: Run, known: SharedFacts) -> LoneClient:
         """Client 0 with rows of zeros; its messages have the form of every client's messages."""
         T, d = known.rounds, known.dimension
         x, y = (np.broadcast_to(np.zeros((), run.settings.precision), shape) for shape in ((T, 1, d), (T, 1)))
@@ -85,15 +85,15 @@ class StreamClients:
         samples = Samples(one.x[:, own], one.y[:, own], one.present[:, own])
         return LoneClient(self._method, self._common, number, samples)
 
-    def functions(self, server: Any, states: Mapping[int, Any], t: int) -> Function:
+    def functions(self, server: Any, states: Mapping[int, Any], t: int) -> SavedFunction:
         """The clients' functions for predictions in round t, from the states of the server and of each client."""
         common, nothing = self._common, cast(Channel, None)  # nothing is sent through it
         world = World(self.problem, common.dictionary, nothing, common.streams, common.precision, engine=common.engine)
         vars(world).update(common=common)  # that of all sites, not only of this site's rows
-        each = [self._method.functions(world, Star(server, state), t)[0] for _, state in sorted(states.items())]
+        each = [self._method.functions(world, StarState(server, state), t)[0] for _, state in sorted(states.items())]
         return _join_functions(each)
 
-    def predicted(self, y_hat: Numbers, function: Function | None) -> Numbers:
+    def predicted(self, y_hat: Numbers, function: SavedFunction | None) -> Numbers:
         """Predictions of the site's rows (n,), made before their targets were known; NaN for rows without one."""
         return y_hat
 
@@ -106,7 +106,7 @@ class StreamClients:
 class BatchClients(StreamClients):
     """Clients with all rows from the start, divided into training and test rows."""
 
-    def __init__(self, run: Run, known: Known, table: Table, site: int) -> None:
+    def __init__(self, run: Run, known: SharedFacts, table: Table, site: int) -> None:
         super().__init__(run, known, table, site)
         self._batch = run.algo.batch(self.problem, np.random.default_rng((run.settings.seed, site)))
 
@@ -126,24 +126,24 @@ class BatchClients(StreamClients):
         return int(run.algo.rounds)
 
     @staticmethod
-    def present(known: Known, site: int, rows: int, t: int) -> list[int]:
+    def present(known: SharedFacts, site: int, rows: int, t: int) -> list[int]:
         """All clients of the site."""
         return list(known.numbers(site))
 
     @staticmethod
-    def example(run: Run, known: Known) -> LoneClient:
+    def example(run: Run, known: SharedFacts) -> LoneClient:
         """Client 0 with a few random rows; its messages have the form of every client's messages."""
         x = np.random.default_rng(0).normal(size=(16, known.dimension)).astype(run.settings.precision)
-        samples = Held.of_client(x, x[:, 0].astype(np.float64), "square")
+        samples = ClientRows.of_client(x, x[:, 0].astype(np.float64), "square")
         return LoneClient(method_of(run), known.common(run), 0, samples)
 
     def client(self, number: int) -> LoneClient:
         """A client with its own training rows."""
         own = self._batch.of_client(number % self._known.clients_per_site)
         x, y, _ = own.part(True)
-        return LoneClient(self._method, self._common, number, Held.of_client(x, y, own.loss))
+        return LoneClient(self._method, self._common, number, ClientRows.of_client(x, y, own.loss))
 
-    def predicted(self, y_hat: Numbers, function: Function | None) -> Numbers:
+    def predicted(self, y_hat: Numbers, function: SavedFunction | None) -> Numbers:
         """Predictions (n,) of the test rows, each by its client's model."""
         (x, _, client), tested = self._batch.part(False), ~self._batch.training
         assert function is not None
@@ -173,7 +173,10 @@ def ends_of(run: Run, table: Table, clients_per_site: int, site: int) -> Ends:
     """Facts that a site reports for the common scale, before it knows the scale."""
     if loss_of(run).classes:
         require_two(np.unique(table.y).tolist(), run)
-    known, all_rows = Known("", 1, clients_per_site, 1, table.feature_names, Scale()), np.ones(len(table.y), np.bool_)
+    known, all_rows = (
+        SharedFacts("", 1, clients_per_site, 1, table.feature_names, Scale()),
+        np.ones(len(table.y), np.bool_),
+    )
     try:
         rows = kind_of(run)(run, known, table, site).learned_from if clients_per_site <= len(table.y) else all_rows
     except FklError:  # too few rows for its clients: it is refused once all sites are connected
@@ -181,7 +184,7 @@ def ends_of(run: Run, table: Table, clients_per_site: int, site: int) -> Ends:
     return Ends.from_table(table, run.settings.scaling, rows)
 
 
-def _join_functions(functions: Sequence[Function]) -> Function:
+def _join_functions(functions: Sequence[SavedFunction]) -> SavedFunction:
     """The function of several clients: the one that they share, or their own ones in order."""
     first, own = functions[0], dict[str, Any]()
     for axis in "KT":  # of weights and coefficients, and of theta

@@ -221,7 +221,7 @@ class OfSites(Streams):
 
 
 @dataclass(frozen=True)
-class Known:
+class SharedFacts:
     """Facts that the server sends to every site: the numbers of sites and rounds, and the common scale.
 
     Parameters

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError
 from fkl.conditions.secure import CIPHERTEXT, KEY, NUMBER, SHARE, Pairwise
-from fkl.conditions.secure_protocol import Client, Server, neighbour_ring
+from fkl.conditions.secure_protocol import ForwardingServer, MaskingClient, neighbour_ring
 from fkl.wire.coded_payloads import Padding
 from fkl.wire.packets import Packet
 from fkl.wire.payloads import from_bits, to_bits
@@ -61,7 +61,7 @@ class Mask:
         if phase != len(self.letters):
             raise FklError(f"secure sums: phase {phase + 1}, where phase {len(self.letters) + 1} is the next")
         self.letters.append(letter)
-        client = Client(site, bits, self.threshold, _Stream(self.secret).take)
+        client = MaskingClient(site, bits, self.threshold, _Stream(self.secret).take)
         sent = client.advertise()
         try:
             if phase >= 1:
@@ -91,7 +91,7 @@ class Sum:
         graph = neighbour_ring(order, condition.neighbours)
         self._like, self._bits = like, condition.bits
         self.threshold, size = min(map(len, graph.values())) // 2 + 1, len(message_residues(like, self._bits))
-        self._server = Server(graph, self._bits, self.threshold, size)
+        self._server = ForwardingServer(graph, self._bits, self.threshold, size)
         degree = {site: len(near) for site, near in graph.items()}
         self._sizes = (
             dict.fromkeys(order, 2 * KEY),

@@ -10,8 +10,8 @@ from flwr.common.constant import ErrorCode
 from flwr.serverapp import Grid
 
 from fkl.data.problem import Scale
-from fkl.sites.configuration import Known
-from fkl.sites.tables import Traffic
+from fkl.sites.configuration import SharedFacts
+from fkl.sites.tables import RoundTraffic
 from fkl.wire.packets import Packet, unpack_messages
 
 Words = dict[str, Any]
@@ -22,7 +22,7 @@ ABOUT, MEMORY = "about", "memory"
 """Names of the records with a message's words, and with a site's memory."""
 
 
-def words_of(known: Known) -> dict[str, Any]:
+def words_of(known: SharedFacts) -> dict[str, Any]:
     """The common facts as values of a Flower record."""
     scale = known.scale
     return {
@@ -38,16 +38,16 @@ def words_of(known: Known) -> dict[str, Any]:
     }
 
 
-def known_of(about: Mapping[str, Any]) -> Known:
+def known_of(about: Mapping[str, Any]) -> SharedFacts:
     """Inverse of `words_of`."""
     low, unit = np.array(about["x_low"]), np.array(about["x_unit"])
     scale = Scale(low, unit, float(about["y_low"]), float(about["y_unit"]))
     sites, per_site, rounds = (int(about[name]) for name in ("sites", "clients-per-site", "rounds"))
-    return Known(str(about["run"]), sites, per_site, rounds, tuple(map(str, about["columns"])), scale)
+    return SharedFacts(str(about["run"]), sites, per_site, rounds, tuple(map(str, about["columns"])), scale)
 
 
 def push_messages(
-    grid: Grid, said: dict[int, Words], kind: str, ttl: float | None, traffic: Traffic, group: str = ""
+    grid: Grid, said: dict[int, Words], kind: str, ttl: float | None, traffic: RoundTraffic, group: str = ""
 ) -> dict[str, int]:
     """Send each node its message; return nodes by message id."""
     messages = []
@@ -61,7 +61,7 @@ def push_messages(
     return sent
 
 
-def pull_answers(grid: Grid, asked: dict[str, int], traffic: Traffic) -> list[tuple[int, Message]]:
+def pull_answers(grid: Grid, asked: dict[str, int], traffic: RoundTraffic) -> list[tuple[int, Message]]:
     """Answers that have arrived since the last call, with their nodes."""
     came = []
     for answer in grid.pull_messages(list(asked)) if asked else ():
@@ -93,7 +93,7 @@ def _object_bytes(holder: Any) -> dict[str, int]:
     return found
 
 
-class NotFiniteError(ValueError):
+class MessageNotFiniteError(ValueError):
     """A message has numbers that are NaN or infinite."""
 
 
@@ -106,7 +106,7 @@ def require_like(packet: Packet | None, like: Packet | None) -> None:
     if packet.form != like.form:
         raise ValueError("the form of its message is not that of the method")
     if not all(np.isfinite(array).all() for array in float_arrays(unpack_messages([packet]))):
-        raise NotFiniteError("its message has numbers that are not finite")
+        raise MessageNotFiniteError("its message has numbers that are not finite")
 
 
 def float_arrays(value: Any) -> Iterator[np.ndarray]:

@@ -12,7 +12,7 @@ from fkl.config.compose import compose_config
 from fkl.config.loading import load_run
 from fkl.contract.lone_party import LoneServer
 from fkl.data.problem import Scale
-from fkl.sites.configuration import Known, method_of, require_fits
+from fkl.sites.configuration import SharedFacts, method_of, require_fits
 from fkl.sites.masks import LEAST_OF_SUM
 
 TIMEOUT_S = 120.0
@@ -127,7 +127,7 @@ def write_project(
     least = LEAST_OF_SUM if "secure" in run.conditions else 1
     require(sites >= least, "sites", sites, f"at least {least} for secure sums")
     with key_prefix("algo"):  # errors that the server would raise once all sites are connected
-        known = Known("", sites, clients_per_site, 1, ("x",), Scale())
+        known = SharedFacts("", sites, clients_per_site, 1, ("x",), Scale())
         LoneServer(method_of(run), known.common(run), known.clients)
     configuration = yaml.safe_dump(run.resolved, sort_keys=False, allow_unicode=True)
     said = {"label": run.algo.label, "sites": sites, "clients": clients_per_site, "version": __version__}

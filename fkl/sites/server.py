@@ -27,11 +27,11 @@ from fkl.conditions.privacy import Central
 from fkl.config.loading import Run
 from fkl.contract.lone_party import LoneServer
 from fkl.sites.clients import kind_of
-from fkl.sites.configuration import Ends, Known, common_scale, method_of, noise_of, require_site, run_of
+from fkl.sites.configuration import Ends, SharedFacts, common_scale, method_of, noise_of, require_site, run_of
 from fkl.sites.masks import LEAST_OF_SUM, PHASES, Sum, without_padding
 from fkl.sites.messages import (
     GONE,
-    NotFiniteError,
+    MessageNotFiniteError,
     Words,
     pull_answers,
     push_messages,
@@ -39,8 +39,17 @@ from fkl.sites.messages import (
     words_of,
     words_of_answer,
 )
-from fkl.sites.states import SEALED, Member, Progress, project_of, read_state, to_arrays, to_bytes, unfinished_folder
-from fkl.sites.tables import Book, Errors, Traffic
+from fkl.sites.states import (
+    SEALED,
+    Member,
+    ServerProgress,
+    project_of,
+    read_state,
+    to_arrays,
+    to_bytes,
+    unfinished_folder,
+)
+from fkl.sites.tables import Book, Errors, RoundTraffic
 from fkl.sites.trial import GOES_ON, MARK
 from fkl.wire.packets import Packet, read_packets, write_packets
 
@@ -92,7 +101,7 @@ class SitesServer:
         self._nodes, self._next_look = list[int](), 0.0
         self._ends: dict[int, Ends] = {}
         self._columns: list[str] = []
-        self.lost = Traffic()
+        self.lost = RoundTraffic()
         self._written = -np.inf
 
     # --- a run
@@ -117,7 +126,7 @@ class SitesServer:
         for line in self._summary():
             self._say(line)
 
-    def _begin(self) -> Progress:
+    def _begin(self) -> ServerProgress:
         """Wait until all sites have reported their identity, and compute the common facts; or continue a run.
 
         Raises
@@ -125,7 +134,7 @@ class SitesServer:
         fkl.basics.errors.FklError
             If a new run has a site that cannot take part.
         """
-        now = read_state(self._folder / SEALED, Progress)
+        now = read_state(self._folder / SEALED, ServerProgress)
         if now is not None:
             self._columns, self.members = list(now.known.columns), now.members
             for one in self.members.values():
@@ -147,8 +156,8 @@ class SitesServer:
             scale = common_scale(ends, self._run)
             rows = sorted(one.rows for one in self.members.values())
             rounds = self._kind.rounds(self._run, rows[-self._least], self._clients_per_site)
-            known = Known(self._folder.name, self._sites, self._clients_per_site, rounds, ends[0].columns, scale)
-            now = Progress(self._project, known, None, self.members, Book.empty(rounds, self._sites), {}, {})
+            known = SharedFacts(self._folder.name, self._sites, self._clients_per_site, rounds, ends[0].columns, scale)
+            now = ServerProgress(self._project, known, None, self.members, Book.empty(rounds, self._sites), {}, {})
         self._words, self.known = words_of(now.known), now.known
         there = f"{count_of(self._sites, 'site')}, {count_of(self.known.clients, 'client')}"
         rounds_ = f"{count_of(self.known.rounds, 'round')}, {count_of(self.known.dimension, 'feature')}"
@@ -253,7 +262,7 @@ class SitesServer:
         while True:
             here = self._await_sites(t)
             asked = {k: replace(self.members[k]) for k in here}
-            self.server.state, traffic = state, Traffic()
+            self.server.state, traffic = state, RoundTraffic()
             failed = self._play_exchanges(t, here, traffic)
             if not failed:
                 break
@@ -272,7 +281,7 @@ class SitesServer:
         """Whether a site's process is the same as before."""
         return (self.members[k].node, self.members[k].session) == (before.node, before.session)
 
-    def _play_exchanges(self, t: int, here: list[int], traffic: Traffic) -> list[int]:
+    def _play_exchanges(self, t: int, here: list[int], traffic: RoundTraffic) -> list[int]:
         """Run all exchanges of a round; return the sites that fail, with which the round is discarded."""
         clients = [number for k in here for number in self._present(k, t)]
         share = np.full(len(clients), 1 / max(len(clients), 1))
@@ -297,7 +306,7 @@ class SitesServer:
         here: list[int],
         down: dict[int, Packet | None],
         like: Packet | None,
-        traffic: Traffic,
+        traffic: RoundTraffic,
     ) -> dict[int, list[Packet | None]]:
         """Send each site its clients' messages, and return the answers, client by client, without sites that fail.
 
@@ -326,7 +335,7 @@ class SitesServer:
                 slowest = max(slowest, float(about["seconds"]))
             except BROKEN as error:
                 self._say(f"site {k}: its answer is not from fkl ({error})")
-                diverged += isinstance(error, NotFiniteError)
+                diverged += isinstance(error, MessageNotFiniteError)
                 continue
             found[k] = packets
             traffic.up[k] = traffic.up.get(k, 0) + sum(one.size for one in packets if one is not None)
@@ -337,7 +346,7 @@ class SitesServer:
         return found
 
     def _sum_in_secret(
-        self, t: int, exchange: int, here: list[int], said: dict[int, Words], like: Packet, traffic: Traffic
+        self, t: int, exchange: int, here: list[int], said: dict[int, Words], like: Packet, traffic: RoundTraffic
     ) -> dict[int, list[Packet | None]]:
         """Like `_exchange`, but the first client's message is the sum of all messages, and the others are empty.
 
@@ -392,7 +401,9 @@ class SitesServer:
 
     # --- Flower
 
-    def _answers(self, said: dict[int, Words], kind: str, traffic: Traffic, group: str) -> Iterator[tuple[int, Words]]:
+    def _answers(
+        self, said: dict[int, Words], kind: str, traffic: RoundTraffic, group: str
+    ) -> Iterator[tuple[int, Words]]:
         """Answers of sites as they arrive, until the time limit; none from sites that refuse or have restarted."""
         members = {k: replace(self.members[k]) for k in said}
         site_of = {one.node: k for k, one in members.items()}

@@ -1,7 +1,7 @@
 """A site: it runs one or several clients with the rows of its own file, and answers one message after another.
 
-Between two messages a site keeps only `Memory`: in Flower's context of the node, and in a file next to the rows, from
-which another process of the site can continue.
+Between two messages a site keeps only `SiteMemory`: in Flower's context of the node, and in a file next to the rows,
+from which another process of the site can continue.
 """
 
 import time
@@ -19,14 +19,14 @@ from fkl.basics.errors import FklError, require
 from fkl.basics.files import write_sealed, write_text
 from fkl.data.encoder import Encoder
 from fkl.data.problem import Table
-from fkl.engines.rounds import Learned
-from fkl.runs.model import About, Model
+from fkl.engines.rounds import LearnedFunction
+from fkl.runs.model import About, SavedModel
 from fkl.screen.messages import print_refusal
 from fkl.sites.clients import StreamClients, ends_of, kind_of
-from fkl.sites.configuration import Known, in_order, noise_of, own_table, run_of
+from fkl.sites.configuration import SharedFacts, in_order, noise_of, own_table, run_of
 from fkl.sites.masks import Mask, message_residues
 from fkl.sites.messages import ABOUT, MEMORY, Words, known_of
-from fkl.sites.states import Memory, of_bytes, read_state, to_arrays, to_bytes
+from fkl.sites.states import SiteMemory, of_bytes, read_state, to_arrays, to_bytes
 from fkl.wire.packets import read_packets, write_packets
 
 
@@ -68,7 +68,7 @@ class Site:
         return in_order(self.own_table, self.known.columns)
 
     @cached_property
-    def known(self) -> Known:
+    def known(self) -> SharedFacts:
         """The common facts, which the server sends to all sites."""
         return known_of(self._about)
 
@@ -78,12 +78,12 @@ class Site:
         return kind_of(self.run)(self.run, self.known, self.table, self.number)
 
     @cached_property
-    def memory(self) -> Memory:
+    def memory(self) -> SiteMemory:
         """Its memory of the run; a new one at the beginning."""
         held = self._context.state.get(MEMORY)
         if held is not None:
-            return of_bytes(bytes(held["all"]), Memory)
-        return read_state(self._file("memory"), Memory) or Memory({}, np.full(len(self.own_table.y), np.nan))
+            return of_bytes(bytes(held["all"]), SiteMemory)
+        return read_state(self._file("memory"), SiteMemory) or SiteMemory({}, np.full(len(self.own_table.y), np.nan))
 
     def remember(self) -> None:
         """Store the memory for the next message, in Flower's context and in a file."""
@@ -104,9 +104,9 @@ class Site:
         encoder = self.table.encoder or Encoder(self.known.columns)
         sites = (str(self.number),) * self.known.clients_per_site
         about = About(self.run.algo.label, self.run.dataset.name, sites, self.clients.problem.loss.classes)
-        Model((Learned(function, self.known.scale, np.ones(function.clients, np.bool_)),), encoder, about).save(
-            self._file("model.npz")
-        )
+        SavedModel(
+            (LearnedFunction(function, self.known.scale, np.ones(function.clients, np.bool_)),), encoder, about
+        ).save(self._file("model.npz"))
 
     def _file(self, kind: str) -> Path:
         """Path of a site's file of this run, in a folder next to the rows."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError, in_one_line
 from fkl.basics.files import DAMAGE, read_arrays, read_sealed, write_arrays
 from fkl.basics.plain_data import Reader, Writer
-from fkl.sites.configuration import Known
+from fkl.sites.configuration import SharedFacts
 from fkl.sites.masks import Mask
 from fkl.sites.tables import Book
 
@@ -27,7 +27,7 @@ SEALED = "server.sealed"
 
 
 @dataclass
-class Memory:
+class SiteMemory:
     """A site's memory: its clients' states after the last completed round, and after a newer round, if any.
 
     A round is completed when the server has the answers of all its sites. Other rounds are discarded, as if the site
@@ -129,7 +129,7 @@ class Member:
 
 
 @dataclass
-class Progress:
+class ServerProgress:
     """State with which a server can continue after it has ended.
 
     Parameters
@@ -149,7 +149,7 @@ class Progress:
     """
 
     project: str
-    known: Known
+    known: SharedFacts
     server: Any
     members: dict[int, Member]
     book: Book
@@ -217,7 +217,7 @@ def unfinished_folder(out: Path, settings: Any) -> Path | None:
     project = project_of(settings)
     for file in sorted(out.glob(f"*/{SEALED}"), key=lambda file: file.stat().st_mtime, reverse=True):
         if project.encode() in file.read_bytes():  # other projects may have classes that are not loaded
-            found = read_state(file, Progress)
+            found = read_state(file, ServerProgress)
             if found is not None and found.project == project and not found.finished:
                 return file.parent
     return None

@@ -54,7 +54,7 @@ class Errors:
 
 
 @dataclass
-class Traffic:
+class RoundTraffic:
     """Bytes and seconds of a round: bytes of arrays, as a ledger counts them, and total bytes of Flower's messages.
 
     Parameters
@@ -111,7 +111,7 @@ class Book:
         sent, heard = (np.zeros(rounds, np.int64) for _ in range(2))
         return cls(np.zeros((rounds, sites), np.bool_), up, down, sent, heard, np.zeros(rounds), np.zeros(rounds))
 
-    def enter(self, here: list[int], traffic: Traffic, seconds: float) -> None:
+    def enter(self, here: list[int], traffic: RoundTraffic, seconds: float) -> None:
         """Record the next round."""
         t = self.rounds
         self.here[t, here] = True

@@ -32,7 +32,7 @@ from fkl.basics.files import report_write_errors
 from fkl.data.problem import Table
 from fkl.screen.messages import print_lines
 from fkl.sites.clients import ends_of, kind_of
-from fkl.sites.configuration import Known, common_scale, in_order, own_table, require_site, run_of
+from fkl.sites.configuration import SharedFacts, common_scale, in_order, own_table, require_site, run_of
 
 HERE = "127.0.0.1"
 MARK = "FKL_TRIAL"
@@ -120,7 +120,7 @@ def require_sites(project: Path, files: Sequence[Path]) -> None:
             require_site(len(table.y), table.feature_names, tables[0].feature_names, clients)
     scale = common_scale([ends_of(run, table, clients, k) for k, table in enumerate(tables)], run)
     rounds = kind_of(run).rounds(run, max(len(table.y) for table in tables), clients)
-    known = Known("", sites, clients, rounds, tables[0].feature_names, scale)
+    known = SharedFacts("", sites, clients, rounds, tables[0].feature_names, scale)
     for k, (file, table) in enumerate(zip(files, tables, strict=True)):
         with _site_in_errors(k, file):
             kind_of(run)(run, known, in_order(table, known.columns), k)

@@ -36,7 +36,7 @@ UNLIKELY = 0.2
 
 
 @dataclass(frozen=True)
-class Verdict:
+class PairVerdict:
     """Verdict on methods a and b.
 
     Parameters
@@ -196,7 +196,7 @@ def of_data_set(
     at_end: Mapping[str, str] | None = None,
     look: int | None = None,
     once: bool = False,
-) -> list[Verdict]:
+) -> list[PairVerdict]:
     """Verdicts of all pairs on one data set.
 
     Parameters
@@ -218,7 +218,7 @@ def of_data_set(
     corrected = holm_correction(p) if look is None else np.minimum(1.0, p * tested)
     level = LEVEL if look is None else LOOKS[look]
     return [
-        Verdict(a, b, one, float(q), tested, margin, level, at_end or {}, once=once)
+        PairVerdict(a, b, one, float(q), tested, margin, level, at_end or {}, once=once)
         for ((a, b), one), q in zip(differences.items(), corrected, strict=True)
     ]
 
@@ -229,7 +229,7 @@ def over_data_sets(
     at_end: Mapping[str, str] | None = None,
     sources: Mapping[str, Hashable] | None = None,
     once: bool = False,
-) -> list[Verdict]:
+) -> list[PairVerdict]:
     """Verdicts over data sets, from Student's t of one mean log ratio per data set and Holm's correction over pairs.
 
     Parameters
@@ -258,12 +258,12 @@ def over_data_sets(
     beside = np.array([one.ranks[1] if one.n >= LEAST_BESIDE else np.nan for one in found.values()], np.float64)
     tested = max(1, int(np.sum(~np.isnan(p))))
     return [
-        Verdict(a, b, one, float(q), tested, margin, LEVEL, at_end or {}, np.nan if one.failed else float(w), once)
+        PairVerdict(a, b, one, float(q), tested, margin, LEVEL, at_end or {}, np.nan if one.failed else float(w), once)
         for ((a, b), one), q, w in zip(found.items(), holm_correction(p), holm_correction(beside), strict=True)
     ]
 
 
-def about_best(verdicts: Sequence[Verdict], methods: Collection[str] = ()) -> str:
+def about_best(verdicts: Sequence[PairVerdict], methods: Collection[str] = ()) -> str:
     """A sentence on the best method of a data set, the methods that may be as good, and its lead over the others.
 
     Parameters
@@ -305,7 +305,7 @@ def about_best(verdicts: Sequence[Verdict], methods: Collection[str] = ()) -> st
     return "; ".join([*said, *(one.why_not for one in others.values() if one.why_not)])
 
 
-def about_power(verdicts: Sequence[Verdict]) -> str:
+def about_power(verdicts: Sequence[PairVerdict]) -> str:
     """A sentence on the differences that the undecided pairs of a data set would have shown; empty if none is open."""
     found = [one.difference for one in verdicts if one.outcome == CANNOT_TELL and not one.why_not]
     undecided = [of for of in found if of.V > 0]
@@ -339,7 +339,7 @@ def _smallest_detectable(undecided: Sequence[Difference], units: float | None = 
     return " to ".join(dict.fromkeys(percent_of_ratio(end(effects)) for end in ends)) + " %"
 
 
-def as_table(verdicts: Mapping[str, Sequence[Verdict]]) -> pd.DataFrame:
+def as_table(verdicts: Mapping[str, Sequence[PairVerdict]]) -> pd.DataFrame:
     """One row per data set and pair: percentage by which a's error is larger than b's, its interval, and verdict."""
     rows = []
     for name, some in verdicts.items():
@@ -354,11 +354,11 @@ def as_table(verdicts: Mapping[str, Sequence[Verdict]]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _count_failures(of: Verdict) -> dict[str, int]:
+def _count_failures(of: PairVerdict) -> dict[str, int]:
     return {of.a: of.difference.failed_a, of.b: of.difference.failed_b}
 
 
-def _by_how_much(others: Mapping[str, Verdict]) -> str:
+def _by_how_much(others: Mapping[str, PairVerdict]) -> str:
     """Other methods, each with its difference; if there are many, their number and the range of differences."""
     finite = sorted(abs(one.difference.m) for one in others.values() if not one.difference.failed)
     if len(others) > MOST_NAMED and finite:

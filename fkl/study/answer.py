@@ -16,7 +16,7 @@ from fkl.statistics.verdicts import (
     ADJUSTED,
     CANNOT_TELL,
     LEAST_DATA_SETS,
-    Verdict,
+    PairVerdict,
     about_best,
     about_power,
     over_data_sets,
@@ -39,7 +39,7 @@ CLAIMS = {
 
 
 @dataclass
-class Answer:
+class StudyAnswer:
     """Results of a study, finished or not.
 
     Parameters
@@ -54,11 +54,11 @@ class Answer:
 
     plan: Plan
     judged: list[Judged]
-    verdicts: dict[str, list[Verdict]]
-    over: list[Verdict] = field(default_factory=list)
+    verdicts: dict[str, list[PairVerdict]]
+    over: list[PairVerdict] = field(default_factory=list)
 
     @classmethod
-    def of(cls, plan: Plan) -> "Answer":
+    def of(cls, plan: Plan) -> "StudyAnswer":
         """Compare the runs that have ended."""
         found = judged_results(plan)
         verdicts = {one.dataset.name: one.verdicts for one in found if one.verdicts}
@@ -202,7 +202,7 @@ class Answer:
         others = f"failed: {', '.join(lost)} of {count_of(judged.seeds, 'seed')}"
         return f"only {ended[0]} ended in all seeds; {others}" if ended else f"no method ended in all seeds; {others}"
 
-    def _said(self, verdicts: Sequence[Verdict]) -> str:
+    def _said(self, verdicts: Sequence[PairVerdict]) -> str:
         if self.plan.planned:
             return "; ".join(one.brief for one in verdicts)
         return about_best(verdicts, self._names)
@@ -264,7 +264,7 @@ class Answer:
         return f"The margin is {100 * self.plan.margin:g} %; {how}"
 
 
-def looks_of(answer: Answer) -> str:
+def looks_of(answer: StudyAnswer) -> str:
     """A clause on the looks at which data sets ended, in a study with several looks; otherwise empty."""
     looks = answer.plan.looks
     if not looks:
@@ -275,7 +275,7 @@ def looks_of(answer: Answer) -> str:
     return f"a data set ends after {when} seeds if all its pairs are decided, at levels {levels} over pairs ({ended})"
 
 
-def factors_of(answer: Answer) -> str:
+def factors_of(answer: StudyAnswer) -> str:
     """Size of the rows' part of the variance, for each data set; empty if the variance has no such part."""
     said = []
     for name, verdicts in answer.verdicts.items():
@@ -285,13 +285,13 @@ def factors_of(answer: Answer) -> str:
     return f"{', '.join(said)} times as large as if rows were independent" if said else ""
 
 
-def answer_lines(answer: Answer) -> list[str]:
+def answer_lines(answer: StudyAnswer) -> list[str]:
     """The question and its answer, for a terminal."""
     question = answer.plan.question
     return [question, *(f"  {one}" for one in answer.sentences)] if question else answer.sentences
 
 
-def pair_lines(answer: Answer) -> list[str]:
+def pair_lines(answer: StudyAnswer) -> list[str]:
     """The verdicts of all pairs and the notes, for a terminal; if there are many pairs, the name of their file."""
     number = sum(map(len, answer.verdicts.values()))
     said = [f"Every two methods. Claim: {CLAIMS[answer.plan.claim]}. {answer.adjusted}."]

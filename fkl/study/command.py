@@ -8,7 +8,7 @@ from fkl.basics.errors import FklError, requires_extra
 from fkl.basics.files import whole_file, write_text
 from fkl.screen.messages import print_lines
 from fkl.statistics.verdicts import as_table
-from fkl.study.answer import Answer, answer_lines, pair_lines
+from fkl.study.answer import StudyAnswer, answer_lines, pair_lines
 from fkl.study.plan import Plan
 from fkl.study.registered import registration_stamp
 
@@ -45,7 +45,7 @@ def study_command(
 
     plan = Plan.read(file)
     if status:
-        print_lines(*progress.status_lines(Answer.of(plan)))
+        print_lines(*progress.status_lines(StudyAnswer.of(plan)))
         return
     progress.check_study(plan)
     if dry_run:
@@ -54,14 +54,14 @@ def study_command(
     if pilot:
         trial = plan.as_pilot()
         run_study(trial, words)
-        print_lines("", *progress.seeds_wanted(Answer.of(trial)))
+        print_lines("", *progress.seeds_wanted(StudyAnswer.of(trial)))
         return
     if register:
         print_lines(*registered.register_study(plan))
         return
     registered.require_unchanged(plan)
     run_study(plan, words)
-    answer = Answer.of(plan)
+    answer = StudyAnswer.of(plan)
     files = write_answer(answer)
     print_lines("")
     print_answer(answer)
@@ -73,7 +73,7 @@ def study_command(
     print_lines(f"  next   cd {plan.folder} && pdflatex paper && bibtex paper && pdflatex paper && pdflatex paper")
 
 
-def print_answer(answer: Answer) -> None:
+def print_answer(answer: StudyAnswer) -> None:
     """Print the answer, the table of errors, and the pairs."""
     from fkl.study.tables import errors_frame, results_sheet
 
@@ -87,7 +87,7 @@ def print_answer(answer: Answer) -> None:
     print_lines("", *pair_lines(answer))
 
 
-def write_answer(answer: Answer) -> list[Path]:
+def write_answer(answer: StudyAnswer) -> list[Path]:
     """Write the page, tables, figures and LaTeX, and return the paths of the files."""
     from fkl.report.figures import STYLES
     from fkl.report.html import TEMPLATES, picture_of_png

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
-from fkl.report.colours import Look, baseline_colour, looks_of
-from fkl.report.figures import Bytes, Plain, draw_baseline, panel_row, render_figure, share_costs, style_figures
+from fkl.report.colours import MethodLook, baseline_colour, looks_of
+from fkl.report.figures import Bytes, PlainNumbers, draw_baseline, panel_row, render_figure, share_costs, style_figures
 from fkl.screen.units import bytes_of
 
 ACROSS = 3
@@ -25,7 +25,7 @@ LEAST = 0.42
 """Share of a panel's height that its text and one data set need."""
 
 
-class MoreError(Plain):
+class MoreError(PlainNumbers):
     """A ratio of errors as a difference in percent."""
 
     def set_locs(self, locs: Any) -> None:
@@ -157,7 +157,7 @@ def draw_error_over_bytes(frame: pd.DataFrame, label: str = "error", style: str 
         return render_figure(figure, told + "; right: sent by all clients" * in_rows)
 
 
-def _draw_points(axes: Axes, rows: list[dict[str, Any]], looks: dict[str, Look]) -> None:
+def _draw_points(axes: Axes, rows: list[dict[str, Any]], looks: dict[str, MethodLook]) -> None:
     """Draw errors over bytes, with a legend."""
     for one in rows:
         axes.errorbar(one["uplink_bytes"], one["error"], one["half"], label=one["method"], **_marker_style(looks, one))
@@ -168,7 +168,7 @@ def _draw_points(axes: Axes, rows: list[dict[str, Any]], looks: dict[str, Look])
 
 
 def _draw_rows(
-    axes: Axes, rows: list[dict[str, Any]], looks: dict[str, Look], order: list[str], judged: set[str]
+    axes: Axes, rows: list[dict[str, Any]], looks: dict[str, MethodLook], order: list[str], judged: set[str]
 ) -> None:
     """Draw a row per method, from few to many bytes: its name to the left of the first panel, its bytes to the right.
 
@@ -185,6 +185,6 @@ def _draw_rows(
     right.set_yticks(range(len(order)), [sent.get(name, "failed" if name in judged else "") for name in order])
 
 
-def _marker_style(looks: dict[str, Look], row: dict[str, Any]) -> dict[str, Any]:
+def _marker_style(looks: dict[str, MethodLook], row: dict[str, Any]) -> dict[str, Any]:
     look = looks[row["method"]]
     return {"color": look.colour, "fillstyle": look.fill, "fmt": look.marker, "capsize": 2}

@@ -28,7 +28,7 @@ from fkl.runs.folder import read_summary
 from fkl.runs.metrics import main_metric
 from fkl.runs.play import execute_run
 from fkl.runs.prepare import prepare_run
-from fkl.study.plan import Part, Plan
+from fkl.study.plan import Plan, PlannedPart
 from fkl.study.search import as_words, best_of, limited_to, print_nothing, require_within, run_search
 from fkl.study.space import Range
 from fkl.tasks.task import Values, has_drawn_samples, read_table, whole_table
@@ -49,12 +49,12 @@ OUTPUTS = "paths.outputs="
 """Word with a run's folder, which does not affect its numbers."""
 ERRORS_AS_MSE = ("mse", "train_mse", "test_mse")
 
-_ends: dict[tuple[Plan, Part, Part, int], list[tuple[str, str]]] = {}
+_ends: dict[tuple[Plan, PlannedPart, PlannedPart, int], list[tuple[str, str]]] = {}
 """Results of `ends_of` for finished waves."""
 
 
 @dataclass(frozen=True)
-class Job:
+class StudyJob:
     """One search, or one judged run.
 
     Parameters
@@ -67,8 +67,8 @@ class Job:
     """
 
     plan: Plan
-    dataset: Part
-    method: Part
+    dataset: PlannedPart
+    method: PlannedPart
     seed: int
     wave: int | None = None
 
@@ -107,14 +107,16 @@ class Job:
         """Values that the last search of this seed found; None if all its trials failed."""
         number = 0 if self.plan.once else self.seed
         wave = last_wave(self.plan, self.dataset, self.method)
-        note = Job(self.plan, self.dataset, self.method, number, wave).note
+        note = StudyJob(self.plan, self.dataset, self.method, number, wave).note
         return None if note is None else note["best"]
 
     @property
     def _usual_reason(self) -> str:
         """The most frequent reason why trials of its last search failed, after a colon."""
         number = 0 if self.plan.once else self.seed
-        note = Job(self.plan, self.dataset, self.method, number, last_wave(self.plan, self.dataset, self.method)).note
+        note = StudyJob(
+            self.plan, self.dataset, self.method, number, last_wave(self.plan, self.dataset, self.method)
+        ).note
         reasons = [trial["reason"] for trial in (note["trials"] if note else []) if trial["reason"]]
         return f": {max(dict.fromkeys(reasons), key=reasons.count)}" if reasons else ""
 
@@ -196,7 +198,7 @@ def file_slug(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
 
 
-def spaces_of(plan: Plan, dataset: Part, method: Part, wave: int) -> dict[str, Range]:
+def spaces_of(plan: Plan, dataset: PlannedPart, method: PlannedPart, wave: int) -> dict[str, Range]:
     """Ranges of a wave of searches: wider at an end, if possible, at which more than a third of the last wave ended."""
     spaces = {**plan.spaces(dataset, method)}
     for earlier in range(wave):
@@ -205,7 +207,7 @@ def spaces_of(plan: Plan, dataset: Part, method: Part, wave: int) -> dict[str, R
     return spaces
 
 
-def ends_of(plan: Plan, dataset: Part, method: Part, wave: int) -> list[tuple[str, str]]:
+def ends_of(plan: Plan, dataset: PlannedPart, method: PlannedPart, wave: int) -> list[tuple[str, str]]:
     """Keys, with the ends of their ranges at which more than a third of the searches of a wave ended.
 
     An end that is the key's own limit, such as 1 for a share, is none.
@@ -213,7 +215,7 @@ def ends_of(plan: Plan, dataset: Part, method: Part, wave: int) -> list[tuple[st
     known = plan, dataset, method, wave
     if known not in _ends:
         searches = plan.searches[: plan.stops[0]]  # later seeds use the ranges found by these
-        notes = [Job(plan, dataset, method, number, wave).note for number in searches]
+        notes = [StudyJob(plan, dataset, method, number, wave).note for number in searches]
         spaces = spaces_of(plan, dataset, method, wave)
         best = [value for note in notes if note is not None for value in (note["best"] or {}).items()]
         ends = [(key, end) for key, value in best if (end := spaces[key].end_of(value))]
@@ -229,7 +231,7 @@ def ends_of(plan: Plan, dataset: Part, method: Part, wave: int) -> list[tuple[st
     return _ends[known]
 
 
-def last_wave(plan: Plan, dataset: Part, method: Part) -> int:
+def last_wave(plan: Plan, dataset: PlannedPart, method: PlannedPart) -> int:
     """Number of the wave whose values are judged: the first wave after which no range is widened."""
     for wave in range(MOST_WAVES - 1):
         if spaces_of(plan, dataset, method, wave + 1) == spaces_of(plan, dataset, method, wave):
@@ -237,31 +239,31 @@ def last_wave(plan: Plan, dataset: Part, method: Part) -> int:
     return MOST_WAVES - 1
 
 
-def searched_space(plan: Plan, dataset: Part, method: Part) -> dict[str, Range]:
+def searched_space(plan: Plan, dataset: PlannedPart, method: PlannedPart) -> dict[str, Range]:
     """Ranges whose values are judged, those of the last wave."""
     return spaces_of(plan, dataset, method, last_wave(plan, dataset, method))
 
 
-def judged_jobs(plan: Plan, dataset: Part, seeds: Iterable[int] | None = None) -> list[Job]:
+def judged_jobs(plan: Plan, dataset: PlannedPart, seeds: Iterable[int] | None = None) -> list[StudyJob]:
     """Jobs for the judged runs on a data set, in these seeds or in all."""
     seeds = range(plan.seeds) if seeds is None else seeds
-    return [Job(plan, dataset, method, seed) for seed in seeds for method in plan.all_methods]
+    return [StudyJob(plan, dataset, method, seed) for seed in seeds for method in plan.all_methods]
 
 
-def words_to_try(plan: Plan, dataset: Part) -> tuple[str, ...]:
+def words_to_try(plan: Plan, dataset: PlannedPart) -> tuple[str, ...]:
     """Words of a run on a data set, for inspecting the data."""
     method = plan.methods[0]
     return (*plan.words_of(dataset, method), *plan.middles(dataset, method))
 
 
 @cache
-def code_and_data(plan: Plan, dataset: Part, method: Part) -> tuple[str, ...]:
+def code_and_data(plan: Plan, dataset: PlannedPart, method: PlannedPart) -> tuple[str, ...]:
     """Hashes of the code (fkl's and the user's) and of the data files of a method's runs on a data set."""
     return tuple(plan.run((*plan.words_of(dataset, method), *plan.middles(dataset, method))).parts.values())
 
 
 @cache
-def are_drawn(plan: Plan, dataset: Part) -> bool:
+def are_drawn(plan: Plan, dataset: PlannedPart) -> bool:
     """Whether each seed draws its own rows, as for simulated data, so seeds share no rows."""
     run = plan.run((*words_to_try(plan, dataset), "rows=all"))
     if not has_drawn_samples(run):
@@ -272,7 +274,7 @@ def are_drawn(plan: Plan, dataset: Part) -> bool:
 
 
 @cache
-def rows_of_all(plan: Plan, dataset: Part) -> int:
+def rows_of_all(plan: Plan, dataset: PlannedPart) -> int:
     """Number of rows of a data set; 0 if each seed draws its own."""
     if are_drawn(plan, dataset):
         return 0
@@ -281,7 +283,7 @@ def rows_of_all(plan: Plan, dataset: Part) -> int:
 
 
 @cache
-def portions_of(plan: Plan, dataset: Part) -> int:
+def portions_of(plan: Plan, dataset: PlannedPart) -> int:
     """Number of disjoint portions of a data set, one for each seed; 0 if seeds share rows.
 
     The data are divided into portions if the claim is about rows, each seed has its own search, and half of a portion
@@ -296,7 +298,7 @@ def portions_of(plan: Plan, dataset: Part) -> int:
     return plan.seeds if left_out and rows // plan.seeds >= rows - left_out else 0
 
 
-def rows_of(plan: Plan, dataset: Part, side: str, number: int) -> str:
+def rows_of(plan: Plan, dataset: PlannedPart, side: str, number: int) -> str:
     """Name of the rows that a seed uses for a side, "tune" or "judge".
 
     If the partition would read the same part of these rows in every seed, the rows are blocks drawn from all of them.
@@ -306,13 +308,13 @@ def rows_of(plan: Plan, dataset: Part, side: str, number: int) -> str:
     return rows if (read := _always_read(plan, dataset)) is None else one_in(rows, *read)
 
 
-def draws_blocks(plan: Plan, dataset: Part) -> bool:
+def draws_blocks(plan: Plan, dataset: PlannedPart) -> bool:
     """Whether a run reads blocks drawn from all of its rows."""
     return plan.claim != "time" and not are_drawn(plan, dataset) and "_one_in_" in rows_of(plan, dataset, "judge", 0)
 
 
 @cache
-def _always_read(plan: Plan, dataset: Part) -> tuple[NDArray[np.int64], int | NDArray[np.int64]] | None:
+def _always_read(plan: Plan, dataset: PlannedPart) -> tuple[NDArray[np.int64], int | NDArray[np.int64]] | None:
     """Group of each row, and number of rows that a run reads; None if seeds read different rows of a part.
 
     A partition such as iid reads the first of the rows that it gets, in every seed; by_site the first of each group.
@@ -335,7 +337,7 @@ def _always_read(plan: Plan, dataset: Part) -> tuple[NDArray[np.int64], int | ND
 
 
 @cache
-def sizes_of_half(plan: Plan, dataset: Part) -> tuple[str, ...]:
+def sizes_of_half(plan: Plan, dataset: PlannedPart) -> tuple[str, ...]:
     """Words that give a run on a portion the same clients and rounds as a run on half of the rows."""
     words = words_to_try(plan, dataset)
     partition = plan.config(words)["partition"]

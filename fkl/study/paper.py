@@ -8,9 +8,9 @@ from fkl.config.compose import read_words
 from fkl.data.dealt_rows import BLOCK
 from fkl.screen.sheet import escape_latex
 from fkl.statistics.differences import OF_TRAINING, ROW_BLOCKS, Difference
-from fkl.study.answer import CLAIMS, Answer, factors_of, looks_of
+from fkl.study.answer import CLAIMS, StudyAnswer, factors_of, looks_of
 from fkl.study.jobs import are_drawn, draws_blocks, searched_space
-from fkl.study.plan import Part, Plan
+from fkl.study.plan import Plan, PlannedPart
 
 REFERENCES = Path(__file__).with_name("references.bib")
 FKL = "fkl"
@@ -34,7 +34,7 @@ TESTS = {
 """A sentence for each test of two methods, by the unit of its difference."""
 
 
-def methods_paragraph(answer: Answer) -> str:
+def methods_paragraph(answer: StudyAnswer) -> str:
     """The protocol in plain English, with citations in LaTeX."""
     plan, judged = answer.plan, answer.judged
     methods = ", ".join(f"{escape_latex(one.name)}{_cited_keys('methods', one)}" for one in plan.methods)
@@ -98,7 +98,7 @@ def methods_paragraph(answer: Answer) -> str:
     return " ".join(said)
 
 
-def _of_searches(answer: Answer) -> list[str]:
+def _of_searches(answer: StudyAnswer) -> list[str]:
     """Sentences on the searches that were made: their methods, their keys, and ranges that were widened."""
     plan, data = answer.plan, [one.dataset for one in answer.judged]
     keys: dict[tuple[str, ...], dict[str, list[str]]] = {}  # keys, methods, data sets
@@ -177,18 +177,18 @@ def reference_entries() -> dict[str, tuple[dict[str, list[str]], str]]:
     return found
 
 
-def _keys_of_parts(parts: Iterable[Part], kind: str) -> list[str]:
+def _keys_of_parts(parts: Iterable[PlannedPart], kind: str) -> list[str]:
     group = {"methods": "algo", "data": "dataset"}[kind]
     names = {str(word.value) for part in parts for word in read_words(part.words) if word.key == group}
     return [key for key, (of, _) in reference_entries().items() if names & {*of.get(kind, ())}]
 
 
-def _cited_keys(kind: str, part: Part) -> str:
+def _cited_keys(kind: str, part: PlannedPart) -> str:
     keys = _keys_of_parts([part], kind)
     return f"~\\cite{{{','.join(keys)}}}" if keys else ""
 
 
-def latex_document(answer: Answer, tables: Iterable[str], captions: dict[str, str]) -> str:
+def latex_document(answer: StudyAnswer, tables: Iterable[str], captions: dict[str, str]) -> str:
     """A LaTeX file with everything, to be compiled in the study's folder: pdflatex, bibtex, pdflatex twice."""
     plan = answer.plan
     inputs = "\n".join(rf"\input{{{name}-345pt.tex}}" for name in tables)

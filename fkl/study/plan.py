@@ -37,7 +37,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Part:
+class PlannedPart:
     """A method or a data set of a study.
 
     Parameters
@@ -94,8 +94,8 @@ class Plan:
     """
 
     file: Path
-    methods: tuple[Part, ...]
-    datasets: tuple[Part, ...]
+    methods: tuple[PlannedPart, ...]
+    datasets: tuple[PlannedPart, ...]
     question: str = ""
     claim: str = "rows"
     trials: int | None = None
@@ -198,15 +198,15 @@ class Plan:
         return replace(plan, planned=_planned_pairs(given.get("pairs") or [], [part.name for part in plan.all_methods]))
 
     @cached_property
-    def all_methods(self) -> tuple[Part, ...]:
+    def all_methods(self) -> tuple[PlannedPart, ...]:
         """The methods, and each of them alone and pooled, if requested and possible."""
         return (*self.methods, *(part for one in self.methods for part in self.besides(one)))
 
-    def besides(self, method: Part) -> list[Part]:
+    def besides(self, method: PlannedPart) -> list[PlannedPart]:
         """A method with each client alone, and with one learner for all samples, if requested and possible."""
         asked = [learners for learners in self.beside if learners != "mean"]
         return [
-            Part(_name_with(method.name, learners), (*method.words, f"learners={learners}"))
+            PlannedPart(_name_with(method.name, learners), (*method.words, f"learners={learners}"))
             for learners in asked
             if why_not(learners, class_of(method, self.folders)) is None
         ]
@@ -236,12 +236,12 @@ class Plan:
         """A checked run."""
         return load_run(self.config(words), words)
 
-    def words_of(self, dataset: Part, method: Part) -> tuple[str, ...]:
+    def words_of(self, dataset: PlannedPart, method: PlannedPart) -> tuple[str, ...]:
         """Words that all runs of a method on a data set share."""
         return (*method.words, *dataset.words, *self.words)
 
     @cache  # noqa: B019
-    def spaces(self, dataset: Part, method: Part) -> dict[str, Range]:
+    def spaces(self, dataset: PlannedPart, method: PlannedPart) -> dict[str, Range]:
         """Search space: the ranges in tune.yaml, and those of the study, for keys that the method has."""
         words = self.words_of(dataset, method)
         config = self.config(words)
@@ -253,12 +253,12 @@ class Plan:
                 found[key] = Range.read(f"tune.space.{key}", text)
         return found
 
-    def middles(self, dataset: Part, method: Part) -> tuple[str, ...]:
+    def middles(self, dataset: PlannedPart, method: PlannedPart) -> tuple[str, ...]:
         """Words that set each searched key to the middle of its range, for a trial run before any search."""
         return tuple(f"{key}={one.middle}" for key, one in self.spaces(dataset, method).items())
 
     @cache  # noqa: B019
-    def widened(self, dataset: Part, method: Part, key: str, known: Range, end: str) -> Range | None:
+    def widened(self, dataset: PlannedPart, method: PlannedPart, key: str, known: Range, end: str) -> Range | None:
         """A wider range of a key, as far as the key allows; None if it cannot be wider at this end."""
 
         def allows(value: Any) -> bool:
@@ -279,11 +279,11 @@ class Plan:
         most = max(len(self.spaces(self.datasets[0], method)) for method in self.methods)
         return max(LEAST_TRIALS, TRIALS_PER_KEY * most)
 
-    def not_tuned(self, dataset: Part) -> list[str]:
+    def not_tuned(self, dataset: PlannedPart) -> list[str]:
         """Names of the methods without a key to search, which run with their default values or those of the study."""
         return [method.name for method in self.all_methods if not self.spaces(dataset, method)]
 
-    def trials_of(self, dataset: Part, method: Part) -> int:
+    def trials_of(self, dataset: PlannedPart, method: PlannedPart) -> int:
         """Trials of each search of a method: the same for all, or one run of a method that is not tuned."""
         return self.trials_each if self.spaces(dataset, method) else 1
 
@@ -298,7 +298,7 @@ class Plan:
         return self.looks or (self.seeds,)
 
 
-def class_of(method: Part, folders: Sequence[Path]) -> type:
+def class_of(method: PlannedPart, folders: Sequence[Path]) -> type:
     """The class of a method."""
     name = next(str(word.value) for word in read_words(method.words) if word.key == "algo")
     found: type = import_object("_target_", str(keys_of("algo", name, folders)["_target_"]), "class")
@@ -332,7 +332,7 @@ def _planned_pairs(entries: Any, names: list[str]) -> tuple[tuple[str, str], ...
     return tuple((str(a), str(b)) for a, b in entries)
 
 
-def _parts_of_entries(entries: list[Any], group: str, folders: Sequence[Path]) -> tuple[Part, ...]:
+def _parts_of_entries(entries: list[Any], group: str, folders: Sequence[Path]) -> tuple[PlannedPart, ...]:
     """Methods or data sets from a name or keys each, with the names given to them or short names.
 
     A short name is that of the choice, with other keys in parentheses; data sets show only keys that distinguish them.
@@ -368,7 +368,7 @@ def _name_with(name: str, word: str) -> str:
     return f"{name[:-1]} {word})" if name.endswith(")") else f"{name} ({word})"
 
 
-def _part_of_entry(entry: Any, group: str, folders: Sequence[Path]) -> Part:
+def _part_of_entry(entry: Any, group: str, folders: Sequence[Path]) -> PlannedPart:
     """A method or data set from the name of its choice, or from its keys.
 
     Keys that are neither a setting nor a group belong to the method or data set.
@@ -390,7 +390,7 @@ def _part_of_entry(entry: Any, group: str, folders: Sequence[Path]) -> Part:
         require_words(name, value, type_of_key(node, name))
         words.append(f"{name}={_as_word(value)}")
     choices_first = sorted(words, key=lambda word: "." in word.partition("=")[0])
-    return Part(chosen, tuple(choices_first))
+    return PlannedPart(chosen, tuple(choices_first))
 
 
 def _as_word(value: object) -> str:

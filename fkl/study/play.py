@@ -24,7 +24,7 @@ from fkl.config.choices import read_text
 from fkl.config.compose import quote_word
 from fkl.screen.messages import print_lines
 from fkl.screen.units import seconds_text
-from fkl.study.jobs import Job, judged_jobs
+from fkl.study.jobs import StudyJob, judged_jobs
 from fkl.study.plan import Plan
 from fkl.study.registered import note_judgement
 from fkl.study.results import study_stages
@@ -56,7 +56,7 @@ def do_job(config: DictConfig, lost: FklError | None = None) -> None:
     plan = _plan_of_job(file, read_text(file), bool(config.pilot))
     dataset, method = plan.datasets[int(config.dataset)], plan.all_methods[int(config.method)]
     wave = None if config.wave is None else int(config.wave)
-    job = Job(plan, dataset, method, int(config.seed), wave)
+    job = StudyJob(plan, dataset, method, int(config.seed), wave)
     if lost is not None:
         raise FklError(f"{dataset.name}, {method.name}, seed {job.seed}: {lost}; the same command continues") from lost
     if job.note is None:
@@ -107,7 +107,7 @@ def run_study(plan: Plan, hydra_words: Sequence[str] = ()) -> None:
             write_jobs(plan)
 
 
-def _as_overrides(job: Job) -> list[str]:
+def _as_overrides(job: StudyJob) -> list[str]:
     plan = job.plan
     numbers = {
         "dataset": plan.datasets.index(job.dataset),
@@ -151,7 +151,7 @@ def _lock_study(plan: Plan) -> Iterator[None]:
 
 
 @contextmanager
-def _show_progress(jobs: Sequence[Job], about: str) -> Iterator[None]:
+def _show_progress(jobs: Sequence[StudyJob], about: str) -> Iterator[None]:
     """Show the number of finished jobs, wherever they run, as a bar, or in a log as a line every minute."""
     ended, begin = threading.Event(), time.monotonic()
     with tqdm(total=len(jobs), unit="job", leave=False, disable=None) as bar:

@@ -13,9 +13,9 @@ from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import summary_columns
 from fkl.screen.units import bytes_of, seconds_text
 from fkl.statistics.power import more_seeds_will_not_tell, seeds_needed, upper_limit
-from fkl.study.answer import Answer
-from fkl.study.jobs import MOST_WAVES, Job, are_drawn, draws_blocks, portions_of
-from fkl.study.plan import Part, Plan
+from fkl.study.answer import StudyAnswer
+from fkl.study.jobs import MOST_WAVES, StudyJob, are_drawn, draws_blocks, portions_of
+from fkl.study.plan import Plan, PlannedPart
 from fkl.study.results import study_stages
 from fkl.study.search import error_of_trial, limited_to, print_nothing
 
@@ -42,7 +42,7 @@ def check_study(plan: Plan) -> None:
     for dataset in plan.datasets:
         judged_by: dict[str, str] = {}
         for method in plan.all_methods:
-            for job in (Job(plan, dataset, method, 0, 0), Job(plan, dataset, method, 0)):
+            for job in (StudyJob(plan, dataset, method, 0, 0), StudyJob(plan, dataset, method, 0)):
                 if job.note is not None:  # it has ended
                     continue
                 try:
@@ -107,21 +107,21 @@ def dry_run(plan: Plan) -> list[str]:
     return lines
 
 
-def _unfinished_jobs(plan: Plan, dataset: Part) -> dict[Part, tuple[int, int]]:
+def _unfinished_jobs(plan: Plan, dataset: PlannedPart) -> dict[PlannedPart, tuple[int, int]]:
     """Searches and judged runs of each method that have not ended; none if the data set ended at an early look."""
     if all(job.note for _, jobs in study_stages(plan, dataset) for job in jobs):
         return dict.fromkeys(plan.all_methods, (0, 0))
     left = {}
     for method in plan.all_methods:
-        searches = [Job(plan, dataset, method, number, 0) for number in plan.searches]
-        runs = [Job(plan, dataset, method, seed) for seed in range(plan.seeds)]
+        searches = [StudyJob(plan, dataset, method, number, 0) for number in plan.searches]
+        runs = [StudyJob(plan, dataset, method, seed) for seed in range(plan.seeds)]
         left[method] = sum(job.note is None for job in searches), sum(job.note is None for job in runs)
     return left
 
 
-def _forecast_method(plan: Plan, dataset: Part, method: Part) -> Forecast:
+def _forecast_method(plan: Plan, dataset: PlannedPart, method: PlannedPart) -> Forecast:
     """Forecast of a run; a short one is done, because most of its time is spent before and after its rounds."""
-    words = (*Job(plan, dataset, method, 0).words, *plan.middles(dataset, method))
+    words = (*StudyJob(plan, dataset, method, 0).words, *plan.middles(dataset, method))
     with print_nothing():
         found = forecast_run(plan.run(words))
         if found.seconds > SHORT_S:
@@ -132,7 +132,7 @@ def _forecast_method(plan: Plan, dataset: Part, method: Part) -> Forecast:
     return replace(found, seconds=max(found.seconds, perf_counter() - begun))
 
 
-def _rows_in_words(plan: Plan, dataset: Part) -> str:
+def _rows_in_words(plan: Plan, dataset: PlannedPart) -> str:
     """Rows for tuning and judging, in words."""
     if plan.claim == "time":
         return "the first half for tuning, the second judged, without the block between them"
@@ -145,7 +145,7 @@ def _rows_in_words(plan: Plan, dataset: Part) -> str:
     return "half for tuning, half judged" if plan.once else "half for tuning, half judged, split again in each seed"
 
 
-def seeds_wanted(answer: Answer) -> list[str]:
+def seeds_wanted(answer: StudyAnswer) -> list[str]:
     """Lines with the number of seeds that each pair needs, from the upper 80 % limit of the pilot's spread."""
     lines = []
     for one in answer.judged:
@@ -166,7 +166,7 @@ def seeds_wanted(answer: Answer) -> list[str]:
     return [f"{unit}, from a pilot of {answer.plan.seeds}:", *lines, "The pilot's runs are not judged."]
 
 
-def status_lines(answer: Answer) -> list[str]:
+def status_lines(answer: StudyAnswer) -> list[str]:
     """A line for each data set, with its progress or its best method; and failures. It fits a screen of 24 lines."""
     plan, lines, judged = answer.plan, [], []
     for dataset in plan.datasets:

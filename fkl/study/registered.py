@@ -11,7 +11,7 @@ from fkl.basics.files import write_text
 from fkl.config import digest
 from fkl.runs.finished_runs import folder_entries
 from fkl.runs.folder import find_damage, read_provenance
-from fkl.study.jobs import Job, judged_jobs, words_to_try
+from fkl.study.jobs import StudyJob, judged_jobs, words_to_try
 from fkl.study.plan import Plan
 
 REGISTERED = "registered.json"
@@ -95,7 +95,7 @@ def registration_stamp(plan: Plan) -> str:
     return f"Registered on {told['date']}: {digests}."
 
 
-def note_judgement(plan: Plan, job: Job) -> None:
+def note_judgement(plan: Plan, job: StudyJob) -> None:
     """Add a line about a judged run of a registered study."""
     note = job.note
     if read_registration(plan) is None or note is None:

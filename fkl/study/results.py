@@ -18,9 +18,9 @@ from fkl.runs.finished_runs import read_run
 from fkl.runs.folder import find_damage
 from fkl.runs.tables import LOSSES
 from fkl.statistics.differences import LEAST_CLIENTS, Difference, from_clients, from_rows, from_seeds, from_time
-from fkl.statistics.verdicts import CANNOT_TELL, Pair, Verdict, of_data_set
-from fkl.study.jobs import MOST_WAVES, Job, are_drawn, ends_of, judged_jobs, last_wave, portions_of, rows_of_all
-from fkl.study.plan import Part, Plan
+from fkl.statistics.verdicts import CANNOT_TELL, Pair, PairVerdict, of_data_set
+from fkl.study.jobs import MOST_WAVES, StudyJob, are_drawn, ends_of, judged_jobs, last_wave, portions_of, rows_of_all
+from fkl.study.plan import Plan, PlannedPart
 
 SENT = ("uplink_bytes", "link_bytes")
 """Columns of bytes sent: to a server, or from agent to agent and from party to party."""
@@ -51,7 +51,7 @@ class Judged:
     """
 
     plan: Plan
-    dataset: Part
+    dataset: PlannedPart
     metric: str
     notes: dict[str, list[dict[str, Any] | None]]
     portions: int
@@ -81,9 +81,9 @@ class Judged:
         return now
 
     @cached_property
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[PairVerdict]:
         """Verdict on each pair; with several looks, that of the first look that decides it."""
-        found: dict[Pair, Verdict] = {}
+        found: dict[Pair, PairVerdict] = {}
         for seeds in self.plan.stops:
             look = seeds if self.plan.looks else None
             now = self.after(seeds) if seeds < self.seeds else self
@@ -184,7 +184,7 @@ class Judged:
                     return len(read_arrays(file)["row"]) if file.exists() else 0, rows_of_all(self.plan, self.dataset)
         return 0, 0
 
-    def at_equal_bytes(self) -> tuple[float, list[Verdict]]:
+    def at_equal_bytes(self) -> tuple[float, list[PairVerdict]]:
         """Verdicts on the errors so far when each method had sent as many bytes as the most frugal one sends in all.
 
         Only for methods that send bytes; none if fewer than two do, or all send the same.
@@ -217,7 +217,7 @@ class Judged:
         ]
         return float(np.mean(values)) if values else np.nan
 
-    def at_the_end(self, method: Part) -> list[tuple[str, str]]:
+    def at_the_end(self, method: PlannedPart) -> list[tuple[str, str]]:
         """Keys whose values are still at an end of their range, "low" or "high", after it was widened if possible."""
         return ends_of(self.plan, self.dataset, method, last_wave(self.plan, self.dataset, method))
 
@@ -305,7 +305,7 @@ class Judged:
                 continue
             folder = self.plan.folder / "runs" / note["folder"]
             if (why := find_damage(folder)) is not None:
-                file = Job(self.plan, self.dataset, part, note["seed"]).file
+                file = StudyJob(self.plan, self.dataset, part, note["seed"]).file
                 raise FklError(f"{folder}: {why}; delete {file} to run it again")
             found.append(folder)
         return found
@@ -316,7 +316,7 @@ def judged_results(plan: Plan) -> list[Judged]:
     return [one for dataset in plan.datasets if (one := judged_on(plan, dataset)) is not None]
 
 
-def judged_on(plan: Plan, dataset: Part) -> Judged | None:
+def judged_on(plan: Plan, dataset: PlannedPart) -> Judged | None:
     """Results so far on a data set; None if no run has ended."""
     notes: dict[str, list[dict[str, Any] | None]] = {method.name: [] for method in plan.all_methods}
     for job in judged_jobs(plan, dataset):
@@ -329,7 +329,7 @@ def judged_on(plan: Plan, dataset: Part) -> Judged | None:
     return Judged(plan, dataset, metric, notes, portions_of(plan, dataset)).so_far()
 
 
-def study_stages(plan: Plan, dataset: Part) -> Iterator[tuple[str, list[Job]]]:
+def study_stages(plan: Plan, dataset: PlannedPart) -> Iterator[tuple[str, list[StudyJob]]]:
     """The jobs on one data set, in stages; each stage needs the notes of the previous one."""
     begin = 0
     for end in plan.stops:
@@ -340,7 +340,7 @@ def study_stages(plan: Plan, dataset: Part) -> Iterator[tuple[str, list[Job]]]:
             methods = [one for one, its in last.items() if (its == wave if begin else wave == 0 or its >= wave)]
             if methods and searches:
                 about = "searches" if wave == 0 else "searches in wider ranges"
-                yield about, [Job(plan, dataset, one, number, wave) for number in searches for one in methods]
+                yield about, [StudyJob(plan, dataset, one, number, wave) for number in searches for one in methods]
         yield "judged runs", judged_jobs(plan, dataset, range(begin, end))
         now = judged_on(plan, dataset)
         if now is None or now.seeds <= end:

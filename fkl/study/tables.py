@@ -12,12 +12,12 @@ from fkl.data.baselines import CONSTANTS
 from fkl.runs.finished_runs import read_run
 from fkl.runs.folder import read_provenance
 from fkl.runs.tables import LOSSES
-from fkl.screen.sheet import BEST, Cell, Column, Sheet
+from fkl.screen.sheet import BEST, Sheet, SheetCell, SheetColumn
 from fkl.screen.units import bytes_of, number_text, seconds_text, with_spread
 from fkl.statistics.intervals import half_width
-from fkl.statistics.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, Verdict, percent_of_ratio
-from fkl.study.answer import Answer
-from fkl.study.jobs import Job, file_slug, last_wave, searched_space
+from fkl.statistics.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, PairVerdict, percent_of_ratio
+from fkl.study.answer import StudyAnswer
+from fkl.study.jobs import StudyJob, file_slug, last_wave, searched_space
 from fkl.study.plan import Plan
 from fkl.study.registered import registration_stamp
 from fkl.study.results import BASELINES, SENT, Judged
@@ -75,39 +75,39 @@ def results_sheet(frame: pd.DataFrame, stamp: str = "") -> Sheet:
     if of := [words[name] for name in frame["baseline"].unique() if name]:
         caption += f"; below baseline: by how much the error is below that of predicting {' or '.join(of)}"
     columns = {
-        "method": Column("method"),
-        "error": Column("error", True),
-        "in units": Column("in units", True, 1),
-        "sent": Column("sent", True),
-        "below mean": Column("below baseline", True, 2),
-        "R2": Column("R²", True, 3),
-        "time": Column("time", True, 4),
-        "received": Column("received", True, 5),
+        "method": SheetColumn("method"),
+        "error": SheetColumn("error", True),
+        "in units": SheetColumn("in units", True, 1),
+        "sent": SheetColumn("sent", True),
+        "below mean": SheetColumn("below baseline", True, 2),
+        "R2": SheetColumn("R²", True, 3),
+        "time": SheetColumn("time", True, 4),
+        "received": SheetColumn("received", True, 5),
     }
     if frame["rmse_in_units"].notna().any():
         caption += "; in units: the root of the mean squared error, in the target's units"
     else:
         del columns["in units"]
-    rows: list[list[Cell]] = []
+    rows: list[list[SheetCell]] = []
     groups: dict[int, str] = {}
     for name, same in frame.groupby("data set", sort=False):
         groups[len(rows)] = str(name)
         least = same[(same["failed"] == 0) & same["compared"]]["error"].min()
         for _, row in same.iterrows():
-            error = Cell(f"{row['failed']} of {row['of']} failed")
+            error = SheetCell(f"{row['failed']} of {row['of']} failed")
             if not row["failed"]:
                 text, _, half = with_spread(row["error"], row["half"]).partition(" ± ")
                 text, half = (f"{text} ± {half}", "") if text.startswith("(") else (text, half)
-                error = Cell(text, BEST * bool(row["compared"] and row["error"] == least), small=half)
+                error = SheetCell(text, BEST * bool(row["compared"] and row["error"] == least), small=half)
             cells = {
-                "method": Cell(row["method"] + ", not tuned" * (not row["tuned"])),
+                "method": SheetCell(row["method"] + ", not tuned" * (not row["tuned"])),
                 "error": error,
-                "in units": Cell(_known_text(row["rmse_in_units"], number_text)),
-                "sent": Cell(_known_text(row["uplink_bytes"], bytes_of)),
-                "below mean": Cell(_known_text(np.round(row["below_mean_percent"]), "{:.0f} %".format)),
-                "R2": Cell(_known_text(np.round(row["r2"], 2), "{:.2f}".format)),
-                "time": Cell(_known_text(row["seconds"], seconds_text)),
-                "received": Cell(_known_text(row["downlink_bytes"], bytes_of)),
+                "in units": SheetCell(_known_text(row["rmse_in_units"], number_text)),
+                "sent": SheetCell(_known_text(row["uplink_bytes"], bytes_of)),
+                "below mean": SheetCell(_known_text(np.round(row["below_mean_percent"]), "{:.0f} %".format)),
+                "R2": SheetCell(_known_text(np.round(row["r2"], 2), "{:.2f}".format)),
+                "time": SheetCell(_known_text(row["seconds"], seconds_text)),
+                "received": SheetCell(_known_text(row["downlink_bytes"], bytes_of)),
             }
             rows.append([cells[key] for key in columns])
     caption = f"{caption}. {stamp}".strip()
@@ -170,7 +170,7 @@ def setup_frame(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def verdict_triangle(methods: Sequence[str], verdicts: Sequence[Verdict]) -> pd.DataFrame:
+def verdict_triangle(methods: Sequence[str], verdicts: Sequence[PairVerdict]) -> pd.DataFrame:
     """Tests of every two methods: below the diagonal, the row's difference from the column, and the verdict."""
     by_pair = {frozenset((one.a, one.b)): one for one in verdicts}
     rows = []
@@ -182,7 +182,7 @@ def verdict_triangle(methods: Sequence[str], verdicts: Sequence[Verdict]) -> pd.
     return pd.DataFrame(rows[1:]).fillna("")
 
 
-def _cell_of_test(method: str, verdict: Verdict) -> str:
+def _cell_of_test(method: str, verdict: PairVerdict) -> str:
     """Difference of a method's error from the other's, and a mark for its verdict."""
     of, mark = verdict.difference, MARKS[verdict.outcome]
     if of.failed:
@@ -195,13 +195,13 @@ def _text_sheet(table: pd.DataFrame, title: str, caption: str, numbers: bool = F
     """A table of text, with data sets as subheadings; columns after the first may be numbers."""
     named = table.pop("data set").tolist() if "data set" in table else []
     groups = {at: name for at, name in enumerate(named) if at == 0 or named[at - 1] != name}
-    columns = [Column(str(name), numbers and at > 0) for at, name in enumerate(table)]
+    columns = [SheetColumn(str(name), numbers and at > 0) for at, name in enumerate(table)]
     return Sheet(
-        columns, [[Cell(str(value)) for value in row] for row in table.to_numpy()], title, caption, groups=groups
+        columns, [[SheetCell(str(value)) for value in row] for row in table.to_numpy()], title, caption, groups=groups
     )
 
 
-def all_tables(answer: Answer, frame: pd.DataFrame) -> dict[str, Sheet]:
+def all_tables(answer: StudyAnswer, frame: pd.DataFrame) -> dict[str, Sheet]:
     """Every table of a study, by file name."""
     plan, judged = answer.plan, answer.judged
     found = {"results": results_sheet(frame, registration_stamp(plan))}
@@ -229,7 +229,7 @@ def trials_frame(plan: Plan) -> pd.DataFrame:
     rows = []
     for dataset, method in product(plan.datasets, plan.all_methods):
         for wave, seed in product(range(last_wave(plan, dataset, method) + 1), plan.searches):
-            note = Job(plan, dataset, method, seed, wave).note
+            note = StudyJob(plan, dataset, method, seed, wave).note
             for at, trial in enumerate(note["trials"] if note else []):
                 about = {"data set": dataset.name, "method": method.name, "seed": seed, "wave": wave, "trial": at}
                 values = "; ".join(f"{key}={value}" for key, value in trial["values"].items())

@@ -26,9 +26,9 @@ from fkl.tasks.task import (
     CALIBRATION,
     LARGEST_ERROR,
     Calibration,
-    Columns,
     Panel,
     Probe,
+    RecordColumns,
     RowLosses,
     Task,
     Values,
@@ -154,7 +154,7 @@ class StreamTask(Task):
         """Loss (T, K) of the best function in hindsight."""
         return hindsight_loss(self.problem, dictionary, method.lam, cache)
 
-    def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Columns:
+    def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> RecordColumns:
         """Errors and regrets, relative to the best function in hindsight."""
         return judge.columns(np.zeros((1, 1)) if beside is None else beside)
 
@@ -223,7 +223,7 @@ def _thinned_stream(run: Run, problem: Problem, replicate: int) -> tuple[Problem
     return problem.thinned(present_in_replicate(run, problem.present, replicate)), None
 
 
-class Sums(NamedTuple):
+class StreamSums(NamedTuple):
     """Sums over the rounds in which a client is present.
 
     Parameters
@@ -240,7 +240,9 @@ class Sums(NamedTuple):
     loss: Array
     kernel_loss: Array | None
 
-    def after(self, outcome: Outcome, y: Array, present: NDArray[np.bool_], lam: float, loss: PointwiseLoss) -> "Sums":
+    def after(
+        self, outcome: Outcome, y: Array, present: NDArray[np.bool_], lam: float, loss: PointwiseLoss
+    ) -> "StreamSums":
         """The sums after a round with targets y and `present` (K,); numpy arrays change in place."""
         y_hat, squared_norm, of_round = outcome.y_hat, outcome.squared_norm(), outcome.loss
         of_kernels = self.kernel_loss
@@ -251,7 +253,7 @@ class Sums(NamedTuple):
             total = self.loss + (shown[loss.column] + lam * present * squared_norm)
             if of_round is not None and of_kernels is not None:
                 of_kernels = of_kernels + of_round * present[:, None]
-            return Sums(tuple(map(add, self.errors, shown.values())), total, of_kernels)
+            return StreamSums(tuple(map(add, self.errors, shown.values())), total, of_kernels)
         for some in row_blocks(len(present), CLIENTS_AT_A_TIME):
             here = present[some]
             if not here.any():
@@ -263,7 +265,7 @@ class Sums(NamedTuple):
             self.loss[:, some] += shown[loss.column] + lam * here * squared_norm[:, some]
             if of_round is not None and of_kernels is not None:
                 of_kernels[:, some] += of_round[:, some] * here[:, None]
-        return Sums(self.errors, self.loss, of_kernels)
+        return StreamSums(self.errors, self.loss, of_kernels)
 
     def terms(self) -> list[Array]:
         """Losses, regrets and errors, each summed over every tile of clients, (tiles, R)."""
@@ -380,12 +382,12 @@ class StreamJudge:
         return bool((np.abs(known) < LARGEST_ERROR).all())  # False for NaN
 
     @property
-    def sums(self) -> "Sums":
+    def sums(self) -> "StreamSums":
         """The sums so far."""
-        return Sums(self.errors, self.loss, self.kernel_loss)
+        return StreamSums(self.errors, self.loss, self.kernel_loss)
 
     @sums.setter
-    def sums(self, sums: "Sums") -> None:
+    def sums(self, sums: "StreamSums") -> None:
         self.errors, self.loss, self.kernel_loss = sums
 
     @property
@@ -429,7 +431,7 @@ class StreamJudge:
             rounds[name] = np.cumsum(sums, axis=0) / self._samples[:, None]
         return rounds
 
-    def columns(self, best: Array) -> Columns:
+    def columns(self, best: Array) -> RecordColumns:
         """All columns; `best` (T, K) is the loss of the best function in hindsight for all samples."""
         problem, shape = self.problem.until(self._rounds), self.loss.shape
         best_of_all, linear = (loss[: self._rounds] for loss in (best, linear_loss(self.problem)))
@@ -452,7 +454,7 @@ class StreamJudge:
         if self.main == "mse":
             variance = float(variance_of(take_values(problem.y, problem.present)))
             summary |= in_units(self.of_rounds["mse"][self._rounds - 1], variance, problem.scale.y_unit)
-        return Columns(
+        return RecordColumns(
             self.by_round(best), clients, summary | fairness_columns(self.main, self.errors[0], samples, problem.site)
         )
 
@@ -460,7 +462,7 @@ class StreamJudge:
         """Columns of some clients, from their streams and the losses of the best functions on these."""
         samples, mean = problem.present.sum(axis=0), np.maximum(problem.present.sum(axis=0), 1)
         of_kernels = None if self.kernel_loss is None else self.kernel_loss[:, some]
-        own = Sums(tuple(one[:, some] for one in self.errors), self.loss[:, some], of_kernels)
+        own = StreamSums(tuple(one[:, some] for one in self.errors), self.loss[:, some], of_kernels)
         best, linear = (np.where(problem.present, loss, 0.0) for loss in (best, linear))
         errors = {name: one / mean for name, one in zip(self.of_rounds, own.errors, strict=True)}
         of_target: Values = {}

@@ -82,7 +82,7 @@ SHARE_OF_FREE = 1 / 2
 """Largest share of the free memory for replicates that run together."""
 
 
-class Columns(NamedTuple):
+class RecordColumns(NamedTuple):
     """Columns of the records of replicates that ran together, by name, without traffic and time.
 
     Parameters
@@ -164,9 +164,9 @@ class Books:
     def close(self) -> None:
         """Finish the records after the last round; here there is nothing to do."""
 
-    def columns(self) -> Columns:
+    def columns(self) -> RecordColumns:
         """All columns."""
-        return Columns(dict(self.by_round), dict(self.by_client), dict(self.at_the_end))
+        return RecordColumns(dict(self.by_round), dict(self.by_client), dict(self.at_the_end))
 
 
 class Panel(NamedTuple):
@@ -350,7 +350,7 @@ class Task:
         """
         return None
 
-    def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Columns:
+    def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> RecordColumns:
         """The columns of the records.
 
         Parameters

@@ -24,9 +24,9 @@ from fkl.tasks.repeated import CLASSES, FEW
 from fkl.tasks.task import (
     LARGEST_ERROR,
     Books,
-    Columns,
     Panel,
     Probe,
+    RecordColumns,
     RowLosses,
     Task,
     note_new_words,
@@ -103,7 +103,7 @@ class VerticalTask(Task):
         """The same problem with one round."""
         return replace(self.problem, rounds=1)
 
-    def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Columns:
+    def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> RecordColumns:
         """Columns with the runtime, because these methods are compared by runtime."""
         columns = super().columns(judge, elapsed)
         columns.rounds["runtime_s"] = elapsed

@@ -18,14 +18,14 @@ from fkl.runs.prepare import prepare_run, to_play_again
 from fkl.screen.messages import print_lines, print_note
 from fkl.screen.sheet import Sheet
 from fkl.theory import THEORIES, WITHOUT
-from fkl.theory.base import LOOSE, Theorem, Verdict, judge_forms
+from fkl.theory.base import LOOSE, FormVerdict, Theorem, judge_forms
 from fkl.theory.figure import draw_bounds
 
 BOUNDS = ("bound", "left", "right", "right / left", "answer")
 IDENTITIES = ("identity", "left", "right", "answer")
 
 
-class Answer(NamedTuple):
+class TheoremsAnswer(NamedTuple):
     """Whether a run's theorems and identities hold.
 
     Parameters
@@ -35,7 +35,7 @@ class Answer(NamedTuple):
         Identities on the first replicate's draws.
     """
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[FormVerdict, ...]
     identities: tuple[Identity, ...]
 
     @property
@@ -71,7 +71,7 @@ def bound_command(finished: FinishedRun, format: str, verbose: bool) -> bool:
     return not answer.wrong
 
 
-def answer_run(run: Run) -> Answer:
+def answer_run(run: Run) -> TheoremsAnswer:
     """Repeat all replicates of a run, one after another, and judge its theorems."""
     label = run.algo.label
     experiment = replace(prepare_run(run), engine=Numba())
@@ -79,16 +79,16 @@ def answer_run(run: Run) -> Answer:
         raise FklError(f"{label}: no bound is computed, because the theorems do not cover a run with {why}")
     with at_most(run.settings.threads), np.errstate(all="ignore"), within_memory(experiment, 1):
         verdicts, own = by_theory(experiment)
-        found = Answer(verdicts, (*evaluate_identities(experiment, (0,)), *own))
+        found = TheoremsAnswer(verdicts, (*evaluate_identities(experiment, (0,)), *own))
     if not (found.verdicts or found.identities):
         raise FklError(f"{label}: {_label_without_number(label)}", help=[f"methods with bounds: {', '.join(THEORIES)}"])
     return found
 
 
-def by_theory(experiment: Experiment) -> Answer:
+def by_theory(experiment: Experiment) -> TheoremsAnswer:
     """Verdicts on the method's theorems, and the identities that conformance does not check."""
     theorems, own = repeat_replicates(experiment)
-    return Answer(tuple(verdict for theorem in theorems for verdict in judge_forms(theorem)), own)
+    return TheoremsAnswer(tuple(verdict for theorem in theorems for verdict in judge_forms(theorem)), own)
 
 
 def repeat_replicates(experiment: Experiment) -> tuple[list[tuple[Theorem, ...]], tuple[Identity, ...]]:
@@ -124,7 +124,7 @@ def _label_without_number(label: str) -> str:
     return f"no bound is computed: {WITHOUT.get(label, 'fkl knows no theorem about it')}"
 
 
-def _first_line(answer: Answer, where: str) -> str:
+def _first_line(answer: TheoremsAnswer, where: str) -> str:
     if answer.wrong:
         return f"✗ {where}: do not hold on this run: {'; '.join(answer.wrong)}"
     if not answer.verdicts:
@@ -148,12 +148,12 @@ def _first_line(answer: Answer, where: str) -> str:
     return f"✓ {where}: {count_of(len(telling), 'bound')} hold{'s' * one}{closest}{rest}"
 
 
-def _answer_row(one: Verdict) -> list[str]:
+def _answer_row(one: FormVerdict) -> list[str]:
     numbers = (f"{one.left:.3g}", f"{one.right:.3g}", f"{one.factor:.3g}" if np.isfinite(one.factor) else "-")
     return [one.name, *numbers, one.answer]
 
 
-def _answer_notes(verdicts: Sequence[Verdict]) -> Iterator[str]:
+def _answer_notes(verdicts: Sequence[FormVerdict]) -> Iterator[str]:
     """Notes on the answers: why bounds do not apply, and what vacuous means."""
     why: dict[tuple[str, ...], list[str]] = {}
     for one in verdicts:
@@ -169,7 +169,7 @@ def _identity_row(one: Identity) -> list[str]:
     return [one.name, f"{one.left:.3g}", f"{one.right:.3g}", "holds" if one.holds else "does not hold"]
 
 
-def _statement_lines(answer: Answer) -> Iterator[str]:
+def _statement_lines(answer: TheoremsAnswer) -> Iterator[str]:
     """Lines with all statements, kinds and assumptions."""
     for one in answer.verdicts:
         yield f"{one.name} ({one.theorem.paper}), {one.theorem.claims}, {one.form.kind}: {one.form.statement}"

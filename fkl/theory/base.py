@@ -131,7 +131,7 @@ class Theory(NamedTuple):
     without_draws: Callable[[Any, World], Iterable[Theorem]] = lambda method, world: ()
 
 
-class Verdict(NamedTuple):
+class FormVerdict(NamedTuple):
     """The verdict of a run's replicates on one form of a theorem.
 
     Parameters
@@ -176,7 +176,7 @@ class Verdict(NamedTuple):
         return f"{self.theorem.name}, {self.form.name}"
 
 
-def judge_forms(replicates: Sequence[Theorem]) -> Iterator[Verdict]:
+def judge_forms(replicates: Sequence[Theorem]) -> Iterator[FormVerdict]:
     """A verdict on each form of a theorem, given the theorem on each replicate."""
     first = replicates[0]
     for at, form in enumerate(first.forms):
@@ -203,7 +203,7 @@ def judge_forms(replicates: Sequence[Theorem]) -> Iterator[Verdict]:
             vacuous = bool(right[near] > np.mean([one.trivial[claim] for one in replicates]))  # type: ignore[index]
         told = form._replace(assumptions=known)
         by_round = every_left[..., claim], every_right[..., claim].mean(axis=0)
-        yield Verdict(
+        yield FormVerdict(
             first, told, float(left[near]), float(right[near]), *by_round, float(ratios[near]), exceeded, vacuous
         )
 

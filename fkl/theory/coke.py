@@ -26,7 +26,7 @@ LARGEST_RESIDUAL = 1e-7
 
 
 @dataclass(frozen=True)
-class Record:
+class CokeRecord:
     """Values of one replicate for its theorems. Theta and gamma are (K, P), and Theta* has K equal rows.
 
     Parameters
@@ -120,7 +120,7 @@ class Record:
         return Assumption(text, f"it is {apart:.3g}" if apart >= 10 else "")
 
 
-def theorems(record: Record) -> Iterator[Theorem]:
+def theorems(record: CokeRecord) -> Iterator[Theorem]:
     """Linear convergence of all agents' theta and functions to the optimum; COKE's rate is derived here."""
     # Theorem 4, eqs. (29) and (30). Two slips of the printed form are corrected: sigma_min^2(S_-) next to M_R^2 must be
     # sigma_min^-2, as in Theorem 5, and V must have z = S_+'Theta / 2 instead of Theta. m_R and M_R are eigenvalues of
@@ -165,7 +165,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
         yield Theorem(PAPER, "Theorem 2, eq. (33)", "all agents", record.functions, of_f, np.array([record.most]))
 
 
-def record_of(algorithm: Any, world: World) -> Record:
+def record_of(algorithm: Any, world: World) -> CokeRecord:
     """Run one replicate, and compare it with the optimum.
 
     The state does not have the paper's beta. But gamma = S_- beta and beta = S_-'B for some B, so |beta|^2 = gamma'L^+
@@ -213,10 +213,10 @@ def record_of(algorithm: Any, world: World) -> Record:
         smin, smax = 2 * np.linalg.eigvalsh(laplacian)[1], 2 * np.linalg.eigvalsh(degree + adjacency)[-1]
     most, longest = np.linalg.norm(phi @ best.T, axis=1).max(), np.linalg.norm(phi, axis=1).max()
     of_run = algorithm, world, distance, functions, of_z, printed, float(most), float(longest)
-    return Record(*of_run, float((best**2).sum()), float(m), float(M), float(smin), float(smax), off, stationary)
+    return CokeRecord(*of_run, float((best**2).sum()), float(m), float(M), float(smin), float(smax), off, stationary)
 
 
-def identities(record: Record) -> Iterator[Identity]:
+def identities(record: CokeRecord) -> Iterator[Identity]:
     """Residuals of both steps of the iterations, if no agent or link is missing."""
     if record.world.changes:
         return

@@ -33,7 +33,7 @@ KAPPA, PHI = 1.0, 2.0
 
 
 @dataclass(frozen=True)
-class Record:
+class FdsklRecord:
     """Values of one replicate for its theorem.
 
     Parameters
@@ -93,7 +93,7 @@ class Record:
         )
 
 
-def theorems(record: Record) -> Iterator[Theorem]:
+def theorems(record: FdsklRecord) -> Iterator[Theorem]:
     """Theorem 4 (Theorem 2 of the appendix), if f* is known: f_t(x) approaches the best function f*.
 
     The theorem requires gamma and t such that the right side is at most eps. This is the right side itself, for the
@@ -137,7 +137,7 @@ def best_function(gram: Array, y: Array, loss: PointwiseLoss, lam: float) -> Arr
     return a
 
 
-def record_of(algorithm: Any, world: World) -> Record:
+def record_of(algorithm: Any, world: World) -> FdsklRecord:
     """Run one replicate, check its coefficients, and compare f with the best function."""
     problem, common, rounds = world.problem, world.common.replicate(0), world.problem.rounds
     loss, lam = pointwise_loss(algorithm.loss), algorithm.lam
@@ -168,7 +168,7 @@ def record_of(algorithm: Any, world: World) -> Record:
             off = max(off, float(np.abs(found - expected).max() / np.abs(expected).max()))
         alpha, done = learner.alpha.copy(), until
     zero = np.nan if best is None else float((best**2).mean())
-    return Record(algorithm, world, iterations, None if best is None else distance, zero, norm, steepest, off)
+    return FdsklRecord(algorithm, world, iterations, None if best is None else distance, zero, norm, steepest, off)
 
 
 def _all_features(algorithm: Dsg, common: Any, learner: Any, x: Any, until: int, phases: list[Array]) -> Array:
@@ -191,7 +191,7 @@ def protocol_difference(algorithm: Any, world: World) -> float:
     return float(np.abs(f - pooled).max() / np.abs(pooled).max())
 
 
-def identities(record: Record) -> Iterator[Identity]:
+def identities(record: FdsklRecord) -> Iterator[Identity]:
     """Identities about the coefficients and about the protocol."""
     method = record.method
     statement = "alpha_s(t) = -gamma mean(L'_s phi_s) (1 - gamma lam)^(t - s), at the iterations after each evaluation"

@@ -18,7 +18,7 @@ PAPER = "Ghari and Shen, NeurIPS 2024"
 
 
 @dataclass(frozen=True)
-class Record:
+class FedPoeRecord:
     """Values of one replicate for its theorems.
 
     Parameters
@@ -96,7 +96,7 @@ class Record:
         return self.start + self.world.problem.clients * self.descent.squared / (2 * self.rate)
 
 
-def theorems(record: Record) -> Iterator[Theorem]:
+def theorems(record: FedPoeRecord) -> Iterator[Theorem]:
     """Bounds of mixtures against their best component, and of descents against ridge fits u in a kernel's features."""
     eta_k, targets = record.rate_of_weights, record.at_zero
     # Every client's prediction, against the better of its two mixtures. (f - y)^2 is exp-concave with the rate eta_k if
@@ -142,7 +142,7 @@ def rate_of_weights(method: Any, world: World) -> float:
     return float(world.problem.rounds**-0.5 if method.eta_k is None else method.eta_k)
 
 
-def record_of(method: Any, world: World) -> Record:
+def record_of(method: Any, world: World) -> FedPoeRecord:
     """Run one replicate, and add up the values that the theorems need."""
     problem, bank, lam = world.problem, world.bank, method.lam
     rounds, K, N = problem.rounds, problem.clients, world.dictionary.N
@@ -173,4 +173,4 @@ def record_of(method: Any, world: World) -> Record:
     u, best = best_in_features(world, np.ones(rounds), lam)
     so_far = np.maximum.accumulate(largest, axis=0)
     sums = (own_loss.cumsum(axis=0), own_squared.cumsum(axis=0))
-    return Record(method, world, both, common, own, so_far, descent, *sums, u[0], best)
+    return FedPoeRecord(method, world, both, common, own, so_far, descent, *sums, u[0], best)

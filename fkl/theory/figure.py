@@ -7,13 +7,13 @@ import numpy as np
 
 from fkl.report.colours import DASHES, baseline_colour, look_of
 from fkl.report.figures import HIGH, LOW, draw_curve, panel_row, save_figure
-from fkl.theory.base import Verdict
+from fkl.theory.base import FormVerdict
 
 ACROSS = 3
 """Number of panels in a row."""
 
 
-def draw_bounds(folder: Path, verdicts: Sequence[Verdict], method: str) -> None:
+def draw_bounds(folder: Path, verdicts: Sequence[FormVerdict], method: str) -> None:
     """Write bound.png and bound.pdf: a panel for each form of a theorem, with the claim that is closest to its bound.
 
     Values <= 0 are not drawn, because the axis is logarithmic.

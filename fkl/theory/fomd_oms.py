@@ -16,7 +16,7 @@ PAPER = "Li, Wu, Xu and King, NeurIPS 2024"
 
 
 @dataclass(frozen=True)
-class Record:
+class FomdOmsRecord:
     """Values of one replicate for its theorems; l = (f - y)^2 has no regulariser.
 
     Parameters
@@ -78,7 +78,7 @@ class Record:
         return clients * (start + later + np.cumsum(steps * self.squared, axis=0) / 2)
 
 
-def theorems(record: Record) -> Iterator[Theorem]:
+def theorems(record: FomdOmsRecord) -> Iterator[Theorem]:
     """Bounds of the selected kernel, and of every kernel's descent against fits u in features with |u| <= U."""
     kind, assumptions, targets = record.kind, record.assumptions, record.squared_targets
     # The kernel that predicts is drawn with exponential weights of estimated losses
@@ -104,7 +104,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
     yield Theorem(PAPER, "Regret", "all clients", record.prediction - record.best[:, i], forms, trivial[i], 0.5)
 
 
-def record_of(method: Any, world: World) -> Record:
+def record_of(method: Any, world: World) -> FomdOmsRecord:
     """Run one replicate, and add up the values that the theorems need."""
     rounds, K, N = world.problem.rounds, world.problem.clients, world.dictionary.N
     descent, prediction, estimates = DescentSums.of(rounds, N), np.zeros((rounds, 1)), np.zeros((rounds, 1))
@@ -118,4 +118,4 @@ def record_of(method: Any, world: World) -> Record:
     u, best = best_in_features(world, np.ones(rounds), 0.0, method.bounds(N))
     of_predictions, of_estimates = prediction.cumsum(axis=0), estimates.cumsum(axis=0)
     squared = np.diff(descent.squared, axis=0, prepend=0)
-    return Record(method, world, of_predictions, descent.loss, best, of_estimates, squared, u[0])
+    return FomdOmsRecord(method, world, of_predictions, descent.loss, best, of_estimates, squared, u[0])

@@ -27,7 +27,7 @@ from fkl.theory.descent import DescentSums, best_in_features
 PAPER = "Ghari and Shen, JMLR 2023"
 
 
-class Selected(NamedTuple):
+class SelectedKernels(NamedTuple):
     """The draw of a node in one round, given the graph, and the weights of its kernels.
 
     Parameters
@@ -50,7 +50,7 @@ class Selected(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Record:
+class GraphOmklRecord:
     """Values of one replicate for its theorems: of each round, and sums weighted by eta_t.
 
     Parameters
@@ -81,7 +81,7 @@ class Record:
     u: Array
     best: Array
     at_zero: float
-    nodes: "Nodes | None"
+    nodes: "NodeRecords | None"
     loss: Array
     a: Array
     q: Array
@@ -150,7 +150,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Nodes:
+class NodeRecords:
     """Values of each round for nodes that are kernels; node i has kernel i and its out-neighbours.
 
     Parameters
@@ -178,30 +178,30 @@ class Nodes:
     unseen: Array
     edges: Array
 
-    def of_draw(self, record: Record) -> Array:
+    def of_draw(self, record: GraphOmklRecord) -> Array:
         """Right-hand side of Lemma 10, corrected, (T, N)."""
         spread = (self.u * ratio_or_zero(self.a, self.divisor) * self.loss**2).sum(axis=1, keepdims=True)
         apart = ((self.drawn - self.a * self.u) * self.loss).sum(axis=1, keepdims=True)
         of_all = np.log(self.loss.shape[1]) + record.total(record.rates * spread / 2 + apart)
         return of_all - record.total((1 - self.a) * self.loss)
 
-    def printed_of_draw(self, record: Record) -> Array:
+    def printed_of_draw(self, record: GraphOmklRecord) -> Array:
         """Right-hand side of eq. (120), (T, 1); the exploration rate is eta_t."""
         N, eta = self.loss.shape[1], record.rates
         return np.log(N) + record.total(eta + eta * N / 2 - eta**2 / 2)
 
-    def of_kernels(self, record: Record) -> Array:
+    def of_kernels(self, record: GraphOmklRecord) -> Array:
         """Right-hand side of Lemma 11, corrected, (T, N)."""
         own = record.total((1 - record.a) * record.loss)
         terms = record.total(record.rates * self.spread / 2 + self.unseen)
         return np.cumsum(self.edges, axis=0) + terms - own
 
-    def printed_of_kernels(self, record: Record) -> Array:
+    def printed_of_kernels(self, record: GraphOmklRecord) -> Array:
         """Right-hand side of Lemma 11 as printed, (T, N)."""
         return self.edges[0] + record.total(record.rates * self.printed / 2)
 
 
-def theorems(record: Record) -> Iterator[Theorem]:
+def theorems(record: GraphOmklRecord) -> Iterator[Theorem]:
     """Bounds of every kernel's descent, then of the prediction: by OMKL-GF's weights, or by OMKL-SFG's nodes."""
     of_kernels, targets = record.total(record.loss), record.at_zero
     # Lemma 7, eq. (51): against the ridge fit in the kernel's features. Like POF-MKL's Lemma 3, it holds in expectation
@@ -219,7 +219,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
     yield from _of_weights(record) if record.nodes is None else _of_nodes(record, record.nodes)
 
 
-def _of_weights(record: Record) -> Iterator[Theorem]:
+def _of_weights(record: GraphOmklRecord) -> Iterator[Theorem]:
     """Bounds of OMKL-GF's prediction against every kernel."""
     of_kernels, targets = record.total(record.loss), record.at_zero
     # Lemma 8, eq. (61): against the losses of the kernel. Two steps of the proof seem wrong. (75a) assumes that a_i has
@@ -251,7 +251,7 @@ def _of_weights(record: Record) -> Iterator[Theorem]:
     )
 
 
-def _of_nodes(record: Record, nodes: Nodes) -> Iterator[Theorem]:
+def _of_nodes(record: GraphOmklRecord, nodes: NodeRecords) -> Iterator[Theorem]:
     """Bounds of the prediction of OMKL-SFG and SFG-R against every node, and against the best kernel."""
     of_kernels, of_nodes, targets = record.total(record.loss), record.total(nodes.loss), record.at_zero
     # Lemma 10: against every node's prediction. Unless xi = eta, the right-hand side of (106) differs from that of its
@@ -310,7 +310,7 @@ def _of_nodes(record: Record, nodes: Nodes) -> Iterator[Theorem]:
 
 
 def _named_theorem(
-    record: Record,
+    record: GraphOmklRecord,
     what: tuple[str, str, Array, Array],
     printed: tuple[str, Array],
     corrected: tuple[str, Array],
@@ -331,17 +331,17 @@ def ratio_or_zero(a: Array, q: Array) -> Array:
         return np.divide(a, q, out=np.zeros_like(a), where=a > 0)
 
 
-def of_bipartite_graph(method: OmklGf, after: Any, log_w: Array, eta: float, t: int) -> Selected:
+def of_bipartite_graph(method: OmklGf, after: Any, log_w: Array, eta: float, t: int) -> SelectedKernels:
     """Eqs. (18), (19) and (21) in round t, given the round's graph, and log w (N,) before the round."""
     pi, A = after.pi[0], after.A[0]
     u = (A * np.exp(log_w - log_w[A.any(axis=0)].max())).sum(axis=1)
     p = (1 - eta) * u / u.sum() + eta / len(u)
     frozen = t >= method.exploring and method.divide_by == "observed"
     q = p @ A if frozen else p @ (1 - (1 - pi) ** method.M)
-    return Selected(p, p, np.maximum(q, method.q_floor), A, softmax(np.where(A, log_w, -np.inf)))
+    return SelectedKernels(p, p, np.maximum(q, method.q_floor), A, softmax(np.where(A, log_w, -np.inf)))
 
 
-def of_similarity_graph(method: Any, after: Any, log_w: Array, log_u: Array, eta: float, t: int) -> Selected:
+def of_similarity_graph(method: Any, after: Any, log_w: Array, log_u: Array, eta: float, t: int) -> SelectedKernels:
     """Eqs. (33), (36), (37) and (46) in round t, given log w and log u (N,) before the round."""
     A, D = (after.refined[0], after.good[0]) if isinstance(method, OmklSfgR) else (after.A, after.D)
     p = drawn = (1 - eta) * softmax(log_u) + eta * D / D.sum()
@@ -352,10 +352,10 @@ def of_similarity_graph(method: Any, after: Any, log_w: Array, log_u: Array, eta
         drawn = np.append(0.0, p[:-1])
         drawn[-1] += p[-1]
     q = np.maximum(p @ A, method.q_floor)
-    return Selected(drawn, np.maximum(p, method.p_floor), q, A, softmax(np.where(A, log_w, -np.inf)))
+    return SelectedKernels(drawn, np.maximum(p, method.p_floor), q, A, softmax(np.where(A, log_w, -np.inf)))
 
 
-def record_of(method: Any, world: World) -> Record:
+def record_of(method: Any, world: World) -> GraphOmklRecord:
     """Run one replicate, and keep the values of each round that the theorems need."""
     rounds, N, lam = world.problem.rounds, world.dictionary.N, method.lam
     rates, descent = method.rates(slice(0, rounds)), DescentSums.of(rounds, N)
@@ -389,8 +389,8 @@ def record_of(method: Any, world: World) -> Record:
     targets = world.problem.y[:, 0]
     at_zero = float((rates * world.problem.loss.value(np.zeros_like(targets), targets)).sum())
     values = map(np.array, zip(*of_kernels, strict=True))
-    nodes = Nodes(*map(np.array, zip(*of_nodes, strict=True))) if of_nodes else None
-    return Record(method, rates[:, None], descent, u[0], best, at_zero, nodes, *values)
+    nodes = NodeRecords(*map(np.array, zip(*of_nodes, strict=True))) if of_nodes else None
+    return GraphOmklRecord(method, rates[:, None], descent, u[0], best, at_zero, nodes, *values)
 
 
 def log_sums(log_w: Array, A: Array) -> NDArray[np.float64]:

@@ -24,7 +24,7 @@ SAME = 0.01
 
 
 @dataclass(frozen=True)
-class Record:
+class ParsimoniousRecord:
     """Values of one replicate for its theorems, function by function. More than two classes need several functions.
 
     Parameters
@@ -48,7 +48,7 @@ class Record:
     sums_together: tuple["DualSum", ...] = ()
 
 
-def theorems(record: Record) -> Iterator[Theorem]:
+def theorems(record: ParsimoniousRecord) -> Iterator[Theorem]:
     """Duality, and the loss from agents that solve their own problems, if they do."""
     # Theorem 1: the problem and its dual have the same value if kernels have no point masses. The nodes of a quadrature
     # are point masses, so a gap may remain for gamma > 0. On a run, the dual value is compared with the cost of a
@@ -91,7 +91,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
         yield Theorem(PAPER, "Lemma 3", "function", left, derived_form(statement, right, (feasible,)))
 
 
-def third_theorem(record: Record, disjoint: Assumption) -> Iterator[Theorem]:
+def third_theorem(record: ParsimoniousRecord, disjoint: Assumption) -> Iterator[Theorem]:
     """Theorem 3: the alpha of all samples is close to the sum of separate agents' alphas."""
     # The printed form has alpha_bar instead of alpha, and its mu, the smallest eigenvalue of Q, is at most m / N^2. The
     # corrected form needs no mu. A node subtracts (z^2 / 2 - gamma)_+ from g, where z = alpha_bar. This is convex, and
@@ -120,7 +120,7 @@ def third_theorem(record: Record, disjoint: Assumption) -> Iterator[Theorem]:
     yield Theorem(PAPER, "Theorem 3, root mean square", "function", apart[None], forms, size)
 
 
-def fourth_theorem(record: Record) -> Theorem:
+def fourth_theorem(record: ParsimoniousRecord) -> Theorem:
     """Theorem 4: agents with the same distribution have nearly the same alpha; compared where two differ most."""
     sides, rich, least = [], True, 1.0
     for own in record.local:
@@ -221,7 +221,7 @@ def kernel_values(quadrature: Any, x: Array) -> Array:
     return np.asarray(np.exp(-squared / (2 * quadrature.widths**2)))
 
 
-def record_of(algorithm: Any, world: World) -> Record:
+def record_of(algorithm: Any, world: World) -> ParsimoniousRecord:
     """Run the round; the solutions of agents and server are in the states of the last exchange."""
     states: list[Any] = []
 
@@ -246,7 +246,7 @@ def record_of(algorithm: Any, world: World) -> Record:
         mu[own.problem.present] = whole.mu[0]
         sums.append(DualSum.of(own.problem, own.mu, whole.problem))
         sums_together.append(DualSum.of(own.problem, mu, whole.problem))
-    return Record(final, local, tuple(together), tuple(sums), tuple(sums_together))
+    return ParsimoniousRecord(final, local, tuple(together), tuple(sums), tuple(sums_together))
 
 
 def threshold_difference(solution: Solution) -> float:
@@ -261,7 +261,7 @@ def threshold_difference(solution: Solution) -> float:
     return float(off[clear].max(initial=0.0) / max(np.abs(z).max(initial=0.0), np.finfo(float).tiny))
 
 
-def identities(record: Record) -> Iterator[Identity]:
+def identities(record: ParsimoniousRecord) -> Iterator[Identity]:
     """Identities about the server's model, and about the agents' dual functions."""
     statement = "alpha = alpha_bar where |alpha_bar| > sqrt(2 gamma), else 0 (Proposition 1, eqs. 8 and 9)"
     off = max(threshold_difference(one) for one in record.final)

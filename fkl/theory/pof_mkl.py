@@ -17,7 +17,7 @@ PAPER = "Ghari and Shen, NeurIPS 2022"
 
 
 @dataclass(frozen=True)
-class Record:
+class PofMklRecord:
     """Values of one replicate for its theorems.
 
     Parameters
@@ -98,7 +98,7 @@ class Record:
         return self.method.M < self.world.dictionary.N
 
 
-def theorems(record: Record) -> Iterator[Theorem]:
+def theorems(record: PofMklRecord) -> Iterator[Theorem]:
     """Bounds of the weights against the best kernel, and of the descent against ridge fits u in a kernel's features."""
     eta_k, weights, convex = record.rate_of_weights, record.weights, Assumption("convex loss")
     kind = EXPECTED if record.drawn else SURELY
@@ -145,7 +145,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
     yield Theorem(PAPER, "Theorem 2", "all clients", left, forms, trivial[i], 0.5)
 
 
-def record_of(algorithm: Any, world: World) -> Record:
+def record_of(algorithm: Any, world: World) -> PofMklRecord:
     """Run one replicate, and add up the values that the theorems need."""
     rounds, clients, N = world.problem.rounds, world.problem.clients, world.dictionary.N
     rate = algorithm.step_factor * algorithm.rate(rounds)
@@ -159,7 +159,7 @@ def record_of(algorithm: Any, world: World) -> Record:
         loss = present[:, None] * outcome.loss[0]
         descent.enter(t, world, before.server.theta, loss, p, rate, algorithm.lam)
     u, best = best_in_features(world, np.ones(rounds), algorithm.lam)
-    return Record(algorithm, world, weights, descent, rate, eta_k, u, best)
+    return PofMklRecord(algorithm, world, weights, descent, rate, eta_k, u, best)
 
 
 def sending_odds(algorithm: PofMkl, log_w: Array) -> Array:

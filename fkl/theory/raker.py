@@ -20,7 +20,7 @@ UNKNOWN = Assumption("the paper's own constants", unknown=True)
 
 
 @dataclass(frozen=True)
-class Record:
+class RakerRecord:
     """Values of one replicate for its theorems; all sums are weighted by eta_t.
 
     Parameters
@@ -49,7 +49,7 @@ class Record:
         return np.log(self.descent.loss.shape[1]) + self.weights.spread
 
 
-def theorems(record: Record) -> Iterator[Theorem]:
+def theorems(record: RakerRecord) -> Iterator[Theorem]:
     """Bounds of the descent and of the mixture, against ridge fits u in a kernel's features."""
     left, trivial = record.descent.loss - record.best, record.at_zero - record.best[-1]
     statement = "sum_t eta_t (L_i - L_i(u)) <= |u|^2 / 2 + (1/2) sum_t eta_t^2 |g_i|^2"
@@ -63,7 +63,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
     yield Theorem(PAPER, "Theorem 1", "the learner", left, of_mixture, trivial[i], 0.0)
 
 
-def record_of(algorithm: Any, world: World) -> Record:
+def record_of(algorithm: Any, world: World) -> RakerRecord:
     """Run one replicate, and add up the values that the theorems need."""
     problem, rounds, N, lam = world.problem, world.problem.rounds, world.dictionary.N, algorithm.lam
     rates = algorithm.rates(slice(0, rounds))
@@ -76,4 +76,4 @@ def record_of(algorithm: Any, world: World) -> Record:
         descent.enter(t, world, before.theta, loss, nothing_drawn, rates[t], lam)
     u, best = best_in_features(world, rates, lam)
     at_zero = float(rates @ problem.loss.value(np.zeros(rounds), problem.y[:, 0]))
-    return Record(weights, descent, u, best, at_zero)
+    return RakerRecord(weights, descent, u, best, at_zero)

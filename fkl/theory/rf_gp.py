@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from fkl.algorithms.gaussian_processes import Prediction, from_lower_triangle, lower_triangle
+from fkl.algorithms.gaussian_processes import NormalPrediction, from_lower_triangle, lower_triangle
 from fkl.basics.arrays import Array
 from fkl.contract.world import World
 from fkl.theory.base import Assumption, Theorem, derived_form, log_mean_exp, rounds_of
 
 
 @dataclass(frozen=True)
-class Record:
+class RfGpRecord:
     """Values of one replicate for its theorem.
 
     Parameters
@@ -31,7 +31,7 @@ class Record:
     N: int
 
 
-def theorems(record: Record) -> Iterator[Theorem]:
+def theorems(record: RfGpRecord) -> Iterator[Theorem]:
     """The mixture's logarithmic loss exceeds that of the best kernel by at most ln N, whatever the kernels predict.
 
     The loss is that of the mixture density, as in the column `log_score_mixture`. The column `log_score` has the loss
@@ -48,7 +48,7 @@ def theorems(record: Record) -> Iterator[Theorem]:
     yield Theorem("Chain rule of probabilities", "Evidence", "client", left, forms, exponent=0.0)
 
 
-def record_of(algorithm: Any, world: World) -> Record:
+def record_of(algorithm: Any, world: World) -> RfGpRecord:
     """Run one replicate, and compute every kernel's density from the server's state before the round."""
     problem, bank = world.problem, world.bank
     mixture = np.zeros((problem.rounds, problem.clients))
@@ -59,14 +59,14 @@ def record_of(algorithm: Any, world: World) -> Record:
             _on_the_wire(world, v) for v in (server.theta, server.noise, lower_triangle(server.root))
         )
         mean, spread = bank.gaussian(x, theta, from_lower_triangle(packed))
-        density = Prediction(mean, noise[:, None] * (1 + spread)).log_density(y)[0]
+        density = NormalPrediction(mean, noise[:, None] * (1 + spread)).log_density(y)[0]
         log_w = (before.client.log_w if algorithm.personal else server.evidence[:, None])[0]
         of_mixture = log_mean_exp(log_w + density) - log_mean_exp(log_w)
         here = share > 0
         kernels += here[:, None] * density
         mixture[t] = (mixture[t - 1] if t else 0) - here * of_mixture
         best[t] = -kernels.max(axis=-1)
-    return Record(algorithm, mixture, best, kernels.shape[1])
+    return RfGpRecord(algorithm, mixture, best, kernels.shape[1])
 
 
 def _on_the_wire(world: World, values: Array) -> Array:

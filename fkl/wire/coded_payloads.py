@@ -13,8 +13,8 @@ from fkl.basics.arrays import Array, array_namespace
 from fkl.wire.payloads import (
     Axes,
     Counts,
-    Part,
     Payload,
+    PayloadPart,
     PerClient,
     Size,
     Summable,
@@ -26,7 +26,7 @@ from fkl.wire.payloads import (
 )
 
 
-class Coded(Summable):
+class CodedArrays(Summable):
     """Every client's array in a coded form; it may be a change to add to the sum of earlier messages."""
 
     def tile_sums(self: Any, share: Array) -> tuple[Array]:
@@ -40,7 +40,7 @@ class Coded(Summable):
 
 
 @dataclass(frozen=True)
-class Quantised(Coded):
+class Quantised(CodedArrays):
     """Every client's array with few bits per scalar; each vector along the last axis has its own unit.
 
     Parameters
@@ -101,7 +101,7 @@ class Quantised(Coded):
         mask = 0 if self.chosen is None or self.chosen.shape[2] == 1 else -(-self.chosen.shape[2] // 8) * (codes > 0)
         return Size(codes + units, -(-codes * self.bits // 8) + units * width + mask)
 
-    def packed(self, k: int, width: int) -> Part:
+    def packed(self, k: int, width: int) -> PayloadPart:
         """Client k's units as scalars; its bits are the mask of chosen entries, and the codes as integers from 0."""
         codes, unit = self.codes[0, k], self.unit[0, k]
         sent, scales = (part[0, k] for part in self.sent_mask())
@@ -110,10 +110,10 @@ class Quantised(Coded):
         bits = to_bits(numbers > 0 if self.bits == 1 else numbers + 2 ** (self.bits - 1), self.bits)
         masked = 0 if self.chosen is None or self.chosen.shape[2] == 1 else self.chosen.shape[2]
         mask = np.packbits(self.chosen[0, k]).tobytes() if self.chosen is not None and masked and sent.any() else b""
-        return Part(Quantised, (codes.shape, unit.dtype.str, self.bits, masked, self.adds), body, mask + bits)
+        return PayloadPart(Quantised, (codes.shape, unit.dtype.str, self.bits, masked, self.adds), body, mask + bits)
 
     @classmethod
-    def from_parts(cls, parts: Sequence[Part]) -> "Quantised":
+    def from_parts(cls, parts: Sequence[PayloadPart]) -> "Quantised":
         """One payload from the parts of several clients; codes and units that were not sent are 0."""
         every_code, every_unit, travelled = [], [], []
         for part in parts:
@@ -136,7 +136,7 @@ class Quantised(Coded):
 
 
 @dataclass(frozen=True)
-class Sparse(Coded):
+class Sparse(CodedArrays):
     """A few entries of every client's array, with their positions as a mask or as numbers, whichever is shorter.
 
     Parameters
@@ -165,16 +165,18 @@ class Sparse(Coded):
         scalars = self.kept.reshape(R, K, -1).sum(axis=2)
         return Size(scalars, scalars * width + -(-position_bits(scalars, prod(rest)) // 8))
 
-    def packed(self, k: int, width: int) -> Part:
+    def packed(self, k: int, width: int) -> PayloadPart:
         """Client k's values in the order of their positions, and the positions as a mask or as numbers."""
         values, kept = self.values[0, k], self.kept[0, k].reshape(-1)
         body = values.reshape(-1)[kept].astype(f"f{width}").tobytes()
         by_mask, each = _by_mask(int(kept.sum()), len(kept))
         places = np.packbits(kept).tobytes() if by_mask else to_bits(np.flatnonzero(kept), each)
-        return Part(Sparse, (values.shape, values.dtype.str, width, self.adds), body, places if kept.any() else b"")
+        return PayloadPart(
+            Sparse, (values.shape, values.dtype.str, width, self.adds), body, places if kept.any() else b""
+        )
 
     @classmethod
-    def from_parts(cls, parts: Sequence[Part]) -> "Sparse":
+    def from_parts(cls, parts: Sequence[PayloadPart]) -> "Sparse":
         """One payload from the parts of several clients."""
         of_all, kept_by_all = [], []
         for part in parts:
@@ -220,13 +222,13 @@ class OneCodeForAll(Payload):
         """Scalars and bytes that each client sends or receives."""
         return self.code.wire_size(width)
 
-    def packed(self, k: int, width: int) -> Part:
+    def packed(self, k: int, width: int) -> PayloadPart:
         """The code as bytes; it is the same for every client."""
         part = self.code.packed(0, width)
         return part._replace(kind=OneCodeForAll, known=(part.kind, part.known))
 
     @classmethod
-    def from_parts(cls, parts: Sequence[Part]) -> "OneCodeForAll":
+    def from_parts(cls, parts: Sequence[PayloadPart]) -> "OneCodeForAll":
         """The payload from the part of any client: every client received the same."""
         kind, known = parts[0].known
         return cls(kind.from_parts([parts[0]._replace(kind=kind, known=known)]))
@@ -256,13 +258,13 @@ class Residues(Payload):
         R, count = len(self.values), prod(self.values.shape[2:])
         return Size(np.full((R, 1), count), np.full((R, 1), -(-count * self.bits // 8)))
 
-    def packed(self, k: int, width: int) -> Part:
+    def packed(self, k: int, width: int) -> PayloadPart:
         """Client k's part as bytes; there is only one replicate."""
         own = self.values[0, k]
-        return Part(Residues, (own.shape, self.bits), b"", to_bits(own.ravel(), self.bits))
+        return PayloadPart(Residues, (own.shape, self.bits), b"", to_bits(own.ravel(), self.bits))
 
     @classmethod
-    def from_parts(cls, parts: Sequence[Part]) -> "Residues":
+    def from_parts(cls, parts: Sequence[PayloadPart]) -> "Residues":
         """One payload from the parts of several clients."""
         shape, bits = parts[0].known
         return cls(np.stack([from_bits(part.bits, bits, prod(shape)).reshape(shape) for part in parts])[None], bits)
@@ -292,12 +294,12 @@ class Padding(Payload):
         size = np.full((self.replicates, 1), self.size)
         return Size(-(-size // width), size)
 
-    def packed(self, k: int, width: int) -> Part:
+    def packed(self, k: int, width: int) -> PayloadPart:
         """Client k's part as bytes; there is only one replicate."""
-        return Part(Padding, (), bytes(self.size))
+        return PayloadPart(Padding, (), bytes(self.size))
 
     @classmethod
-    def from_parts(cls, parts: Sequence[Part]) -> "Padding":
+    def from_parts(cls, parts: Sequence[PayloadPart]) -> "Padding":
         """One payload from the parts of several clients."""
         return cls(1, len(parts[0].body))
 

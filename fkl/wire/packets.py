@@ -10,9 +10,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Union
 
 from fkl.basics.plain_data import NotPlainError, class_of, name_of
-from fkl.wire.payloads import Part, is_message, payloads_of
+from fkl.wire.payloads import PayloadPart, is_message, payloads_of
 
-Field = Union[Part, tuple[Part, ...], "Packet"]
+Field = Union[PayloadPart, tuple[PayloadPart, ...], "Packet"]
 
 
 @dataclass(frozen=True)
@@ -30,21 +30,21 @@ class Packet:
     kind: type
     fields: Mapping[str, Field]
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[PayloadPart]:
         """All payloads as bytes, in the order of `fkl.wire.payloads.payloads_by_kind`."""
         for field in self.fields.values():
             if isinstance(field, Packet):
                 yield from field.parts()
             else:
-                yield from [field] if isinstance(field, Part) else field
+                yield from [field] if isinstance(field, PayloadPart) else field
 
-    def with_parts(self, changed: Callable[[Part], Part]) -> "Packet":
+    def with_parts(self, changed: Callable[[PayloadPart], PayloadPart]) -> "Packet":
         """The same message with other payloads."""
 
         def of_field(field: Field) -> Field:
             if isinstance(field, Packet):
                 return field.with_parts(changed)
-            return changed(field) if isinstance(field, Part) else tuple(map(changed, field))
+            return changed(field) if isinstance(field, PayloadPart) else tuple(map(changed, field))
 
         return replace(self, fields={name: of_field(field) for name, field in self.fields.items()})
 
@@ -86,7 +86,7 @@ def unpack_messages(packets: Sequence[Packet]) -> Any:
         first = several[0]
         if isinstance(first, Packet):
             return first.kind(**{name: joined([one.fields[name] for one in several]) for name in first.fields})
-        if isinstance(first, Part):
+        if isinstance(first, PayloadPart):
             return first.kind.from_parts(several)
         return tuple(map(joined, zip(*several, strict=True)))
 
@@ -109,7 +109,7 @@ def write_packets(packets: Sequence[Packet | None]) -> tuple[bytes, str]:
         if isinstance(value, Packet):
             of_fields = {name: words(field) for name, field in value.fields.items()}
             return {"message": name_of(value.kind), "fields": of_fields}
-        if isinstance(value, Part):
+        if isinstance(value, PayloadPart):
             places = [place(value.body), place(value.bits)]
             return {"payload": name_of(value.kind), "known": words(value.known), "at": places}
         if isinstance(value, tuple):
@@ -140,7 +140,7 @@ def read_packets(content: bytes, forms: str) -> list[Packet | None]:
             return Packet(class_of(words["message"]), {name: value(one) for name, one in words["fields"].items()})
         if "payload" in words:
             body, bits = (content[begin:end] for begin, end in words["at"])
-            return Part(class_of(words["payload"]), value(words["known"]), body, bits)
+            return PayloadPart(class_of(words["payload"]), value(words["known"]), body, bits)
         return tuple(map(value, words["tuple"])) if "tuple" in words else class_of(words["class"])
 
     return list(map(value, json.loads(forms)))

@@ -26,7 +26,7 @@ LARGEST = 8
 """Largest size of a number in memory, in bytes."""
 
 
-class Part(NamedTuple):
+class PayloadPart(NamedTuple):
     """One payload as bytes.
 
     Parameters
@@ -72,12 +72,12 @@ class Payload:
         """Scalars and bytes that each client sends or receives on a wire with `width` bytes per scalar."""
         raise NotImplementedError
 
-    def packed(self, k: int, width: int) -> Part:
+    def packed(self, k: int, width: int) -> PayloadPart:
         """Client k's part as bytes, or link k's for a payload of links; there is only one replicate."""
         raise NotImplementedError
 
     @classmethod
-    def from_parts(cls, parts: Sequence[Part]) -> Any:
+    def from_parts(cls, parts: Sequence[PayloadPart]) -> Any:
         """One payload from the parts of several clients."""
         raise NotImplementedError
 
@@ -213,7 +213,7 @@ class Values(Payload):
             return _size_of_arrays(len(self.values), scalars, width)
         return _size_of_entries(chosen, scalars // chosen.shape[2], width)
 
-    def packed(self, k: int, width: int) -> Part:
+    def packed(self, k: int, width: int) -> PayloadPart:
         """Client k's chosen entries and the bits of their mask, or those of link k for a payload of links."""
         values, masks = self.values[0] if self.one_for_all else self.values[0, k], chosen_of(self)
         if masks is None:
@@ -224,7 +224,7 @@ class Values(Payload):
         return sent._replace(known=(values.shape, values.dtype.str), bits=mask)
 
     @classmethod
-    def from_parts(cls, parts: Sequence[Part]) -> Any:
+    def from_parts(cls, parts: Sequence[PayloadPart]) -> Any:
         """One payload from the parts of several clients; entries that were not sent are 0."""
         arrays, travelled = zip(*map(_received_entries, parts), strict=True)
         values, mask = np.stack(arrays)[None], known_mask(travelled)
@@ -250,7 +250,7 @@ class SameForAll(Values):
     values: NDArray[Any]
 
     @classmethod
-    def from_parts(cls, parts: Sequence[Part]) -> "SameForAll":
+    def from_parts(cls, parts: Sequence[PayloadPart]) -> "SameForAll":
         """The payload from the part of any client: every client received the same."""
         return cls(array_of(parts[0])[None])
 
@@ -290,7 +290,7 @@ class PerClient(Values, Summable):
 
 
 @dataclass(frozen=True)
-class Selected(Values):
+class SelectedEntries(Values):
     """Entries of an array that is the same for all clients; each client receives its own selection.
 
     Parameters
@@ -308,7 +308,7 @@ class Selected(Values):
     chosen: NDArray[np.bool_]
 
     @classmethod
-    def from_parts(cls, parts: Sequence[Part]) -> "Selected":
+    def from_parts(cls, parts: Sequence[PayloadPart]) -> "SelectedEntries":
         """One payload with the entries that any of these clients received."""
         shape, dtype = parts[0].known
         values, travelled = np.full(shape, np.nan, dtype), []
@@ -363,14 +363,14 @@ class Ragged(Payload):
         scalars = np.array([[array.size for array in clients] for clients in self.values], np.int64)
         return Size(scalars, scalars * width)
 
-    def packed(self, k: int, width: int) -> Part:
+    def packed(self, k: int, width: int) -> PayloadPart:
         """Client k's part, of the only replicate, as bytes."""
         [of_clients] = self.values
         array = of_clients[k if len(of_clients) > 1 else 0]
         return of_array(Ragged, array, width)._replace(known=(array.shape[1:], array.dtype.str, width))
 
     @classmethod
-    def from_parts(cls, parts: Sequence[Part]) -> "Ragged":
+    def from_parts(cls, parts: Sequence[PayloadPart]) -> "Ragged":
         """One payload from the parts of several clients; the number of rows follows from the bytes."""
         arrays = []
         for part in parts:
@@ -558,7 +558,7 @@ def rebuild_message(message: Any, payloads: Iterable[Payload]) -> Any:
 def for_clients(message: Any, places: NDArray[np.int64]) -> Any:
     """The server's message with only the parts of these clients."""
     parts = payloads_of(message)
-    own = [part.select_entries(places) if isinstance(part, PerClient | Selected) else part for part in parts]
+    own = [part.select_entries(places) if isinstance(part, PerClient | SelectedEntries) else part for part in parts]
     return None if message is None else rebuild_message(message, own)
 
 
@@ -591,7 +591,7 @@ def known_mask(travelled: Sequence[NDArray[np.bool_]]) -> NDArray[np.bool_] | No
     return None if all(map(np.all, travelled)) else np.stack(travelled)[None]
 
 
-def _received_entries(part: Part) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def _received_entries(part: PayloadPart) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """An array that was sent completely or in part, and the mask of its entries; without a mask, all or none."""
     shape, dtype = part.known
     entries = shape[0] if shape else 1
@@ -618,14 +618,14 @@ def _size_of_entries(chosen: NDArray[np.bool_], length: int, width: int) -> Size
     return Size(scalars, scalars * width + bits)
 
 
-def of_array(kind: type[Any], values: NDArray[Any], width: int) -> Part:
+def of_array(kind: type[Any], values: NDArray[Any], width: int) -> PayloadPart:
     """A whole array as bytes, with `width` bytes for each scalar."""
-    return Part(
+    return PayloadPart(
         kind, (values.shape, values.dtype.str), values.astype(f"{_kind_of_number(values.dtype)}{width}").tobytes()
     )
 
 
-def array_of(part: Part) -> NDArray[Any]:
+def array_of(part: PayloadPart) -> NDArray[Any]:
     """The array that `of_array` was given; zeros if nothing was sent."""
     shape, dtype = part.known
     values = np.zeros(shape, dtype)

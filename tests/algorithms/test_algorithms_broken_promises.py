@@ -22,7 +22,7 @@ from fkl.conditions import wrap_method
 from fkl.conditions.attacks import SignFlip
 from fkl.conformance import PROMISES, BrokenPromiseError, Conformance, command
 from fkl.conformance.party_process import PartyObject
-from fkl.conformance.played import Played, method_outcomes, require_equal
+from fkl.conformance.played import PlayedReplicate, method_outcomes, require_equal
 from fkl.contract import star
 from fkl.contract.star import Federated
 from fkl.engines.base import Experiment, make_world
@@ -220,7 +220,7 @@ def test_the_example_of_the_contract_keeps_its_promises() -> None:
     _, _, text = inspect.getdoc(Federated).partition("::\n")  # type: ignore[union-attr]
     code = dedent("\n".join(line for line in text.splitlines() if not line or line.startswith("    ")))
     known = {**vars(star), **vars(payloads), "Outcome": Outcome, "mixture_norm": mixture_norm, "np": np}
-    exec(code, known := {**known, "Theta": descent.Server, "Down": descent.Parameters, "Up": descent.Gradients})
+    exec(code, known := {**known, "Theta": descent.DescentServer, "Down": descent.Parameters, "Up": descent.Gradients})
     LABELS(of(known["Plain"]()))
 
 
@@ -315,8 +315,8 @@ def test_a_prediction_that_is_not_a_number_for_both_is_the_same() -> None:
     experiment = of(RunningMean()).experiment
     world, _ = make_world(experiment, (0,))
 
-    def played(y_hat: float, _: World) -> Played:
-        return Played([{"y_hat": np.full((experiment.problem.clients, 1), y_hat)}], {}, {})
+    def played(y_hat: float, _: World) -> PlayedReplicate:
+        return PlayedReplicate([{"y_hat": np.full((experiment.problem.clients, 1), y_hat)}], {}, {})
 
     require_equal(partial(played, np.nan), partial(played, np.nan), lambda: world, PartyObject, "client")
     for together, apart in ((np.nan, 0.0), (0.0, np.nan)):

@@ -28,7 +28,7 @@ from fkl.algorithms.local_training import (
 )
 from fkl.basics.random_streams import Streams
 from fkl.contract.star import Samples, Turn
-from fkl.contract.world import FEATURES, Common, Held, Made
+from fkl.contract.world import FEATURES, ClientRows, Common, Made
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
 from fkl.kernels.losses import LOSSES, Rows
@@ -113,7 +113,7 @@ class Batches:
         K, n, _ = self.x.shape
         here = np.ones(K, bool) if present is None else np.isin(np.arange(K), present)
         rows = Rows(self.x[None], self.y[None], np.zeros((1, K)), np.full(K, float(n)))
-        held = Held(
+        held = ClientRows(
             self.x.reshape(K * n, -1),
             self.y.ravel(),
             np.full(K, n),

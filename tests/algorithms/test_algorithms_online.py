@@ -14,7 +14,7 @@ from literal.worlds import Size, Trace, assert_close, make_dictionary, make_prob
 
 from fkl.algorithms.base import Algorithm
 from fkl.algorithms.federated.pooled import PooledAdaRaker, PooledOmklGf, PooledRaker
-from fkl.algorithms.online.learners import AdaRaker, Learner, Omkr, Poly2, Raker, Rbf1, Rfomkr
+from fkl.algorithms.online.learners import AdaRaker, Omkr, OnlineLearner, Poly2, Raker, Rbf1, Rfomkr
 from fkl.algorithms.online.omkl_gf import OmklGf
 from fkl.algorithms.online.omkl_sfg import OmklSfg, OmklSfgR
 from fkl.kernels import Dictionary
@@ -25,7 +25,7 @@ MIXED: dict[str, Any] = {"laplacians": 3}
 DRAWS = {"exact": draw, "next": draw_next}
 PUBLISHED: dict[str, Any] = {"draw": "next", "graph": "lowest", "q_floor": 0.1, "p_floor": 0.2}
 
-METHODS: list[Learner] = [
+METHODS: list[OnlineLearner] = [
     Raker(eta=0.5, lam=0.1),
     Rfomkr(),
     Rfomkr(eta=0.5, normalised=False),
@@ -42,7 +42,7 @@ METHODS: list[Learner] = [
     OmklSfgR(M=3, exploring=12, rank=3, divide_by="observed", settle="first"),
     OmklSfgR(M=3, rank=3, settle="never", **PUBLISHED),
 ]
-EXACT: list[tuple[Learner, Dictionary, list[omkr.Kernel]]] = [
+EXACT: list[tuple[OnlineLearner, Dictionary, list[omkr.Kernel]]] = [
     (
         Omkr(),
         Dictionary(N=5, laplacians=2, smallest=0.1, largest=10, bandwidth_convention="divisor"),
@@ -53,7 +53,7 @@ EXACT: list[tuple[Learner, Dictionary, list[omkr.Kernel]]] = [
 ]
 
 
-def literal_run(method: Learner, trace: Trace, r: int) -> OnlineRun:
+def literal_run(method: OnlineLearner, trace: Trace, r: int) -> OnlineRun:
     """Run the literal method on replicate r of the world that fkl ran in."""
     world, state = trace.world, trace.state
     x, y = np.asarray(world.problem.x[:, 0], float), world.problem.y[:, 0]
@@ -84,7 +84,7 @@ def literal_run(method: Learner, trace: Trace, r: int) -> OnlineRun:
     )  # fmt: skip
 
 
-def compare(method: Learner, trace: Trace, tolerance: float) -> None:
+def compare(method: OnlineLearner, trace: Trace, tolerance: float) -> None:
     """Predictions, norms, losses of all rounds, and what is known after them."""
     for r in range(len(trace.y_hat)):
         literal = literal_run(method, trace, r)
@@ -107,7 +107,7 @@ def compare(method: Learner, trace: Trace, tolerance: float) -> None:
     ],
     ids=repr,
 )
-def test_feature_method_is_its_literal(method: Learner, options: dict[str, Any], precision: str) -> None:
+def test_feature_method_is_its_literal(method: OnlineLearner, options: dict[str, Any], precision: str) -> None:
     """Every round and every replicate, in dictionaries of one and of two families."""
     size = replace(SIZE, T=150) if isinstance(method, AdaRaker) else SIZE  # in blocks that no interval keeps to
     problem = make_problem(size, seed=3, precision=precision)
@@ -117,7 +117,7 @@ def test_feature_method_is_its_literal(method: Learner, options: dict[str, Any],
 
 
 @pytest.mark.parametrize(("method", "dictionary", "kernels"), EXACT, ids=lambda value: type(value).__name__)
-def test_exact_method_is_its_literal(method: Learner, dictionary: Dictionary, kernels: list[omkr.Kernel]) -> None:
+def test_exact_method_is_its_literal(method: OnlineLearner, dictionary: Dictionary, kernels: list[omkr.Kernel]) -> None:
     """Over several blocks; every replicate is the same."""
     problem = make_problem(replace(SIZE, T=600), seed=3)
     trace = run(method, problem, dictionary)
@@ -131,7 +131,7 @@ def test_exact_method_is_its_literal(method: Learner, dictionary: Dictionary, ke
 
 
 @pytest.mark.parametrize("method", [METHODS[0], METHODS[5], METHODS[8], Omkr()], ids=repr)
-def test_the_block_size_changes_nothing_beyond_rounding(method: Learner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_block_size_changes_nothing_beyond_rounding(method: OnlineLearner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of 1, of 7 rounds and of more rounds than there are."""
     problem, dictionary = make_problem(SIZE, seed=3), make_dictionary(SIZE, **MIXED)
     whole = run(method, problem, dictionary)
@@ -141,7 +141,7 @@ def test_the_block_size_changes_nothing_beyond_rounding(method: Learner, monkeyp
 
 
 @pytest.mark.parametrize("method", [Raker(eta=2), OmklSfgR(M=5, rank=3, eta=2, q_floor=0.1, p_floor=0.2)], ids=repr)
-def test_weights_stay_finite_over_50000_rounds_at_unit_loss(method: Learner) -> None:
+def test_weights_stay_finite_over_50000_rounds_at_unit_loss(method: OnlineLearner) -> None:
     """Labels that jump between 0 and 2 at random keep every loss near 1: weights fall below what exp can hold."""
     T = 50_000
     size = Size(R=1, K=1, N=5, D=3, T=T, d=2)

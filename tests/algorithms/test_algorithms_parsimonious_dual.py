@@ -128,7 +128,7 @@ def test_without_gamma_the_conditions_of_optimality_hold(monkeypatch):
     """Beside Q as it is written; columns of Q have room for all from the start, or get it as they come."""
     monkeypatch.setattr(solver, "COLUMNS", 1)
     x, y = clean(90)
-    samples = solver.Samples(GRID, x, y)
+    samples = solver.ProblemSamples(GRID, x, y)
     rows = y[:, None] * values(GRID, x).T
     assert np.allclose(samples.rows(np.array([3, 50])), rows[[3, 50]], rtol=1e-12, atol=1e-30)
     gram = (rows * GRID.weights) @ rows.T
@@ -147,7 +147,7 @@ def test_without_gamma_the_conditions_of_optimality_hold(monkeypatch):
 def test_a_constraint_that_cannot_hold_beside_another_leaves_the_rest_to_be_solved():
     x, y = clean(40)
     twice, labels_ = np.concatenate([x[:1], x]), np.concatenate([-y[:1], y])
-    mu, margin, _ = solver.without_gamma(solver.Samples(GRID, twice, labels_), 0.5, 1e-7)
+    mu, margin, _ = solver.without_gamma(solver.ProblemSamples(GRID, twice, labels_), 0.5, 1e-7)
     broken = margin < 0.5 * (1 - 1e-6)
     assert broken.sum() == 1
     assert broken[:2].any()

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Fitted
-from fkl.algorithms.parsimonious.machines import CascadeMachine, Machine, PooledMachine
-from fkl.algorithms.parsimonious.parsimonious import Centralized, Federated, Parsimonious
+from fkl.algorithms.parsimonious.machines import CascadeMachine, MachineBaseline, PooledMachine
+from fkl.algorithms.parsimonious.parsimonious import Centralized, FederatedParsimonious, Parsimonious
 from fkl.basics.errors import FklError
 from fkl.data.ellipses import Ellipses
 from fkl.data.partition import Sites
@@ -26,7 +26,9 @@ SMALL = {"steps": 300, "centres": 196, "box": [[-18.0, -8.0], [10.0, 20.0]]}
 KEYS: dict[str, Any] = {"gamma": 1.0, "eps": 0.1, **SMALL}
 
 
-def ellipses(method: Parsimonious | Machine, rows: int = 90, replicates: int = 2, per_side: int = 3) -> PerReplicate:
+def ellipses(
+    method: Parsimonious | MachineBaseline, rows: int = 90, replicates: int = 2, per_side: int = 3
+) -> PerReplicate:
     """Simulated samples, others in each replicate."""
     batches = []
     for seed in range(replicates):
@@ -47,7 +49,7 @@ def of_classes(count: int) -> PerReplicate:
 
 
 def play(
-    method: Parsimonious | Machine, problem: PerReplicate, network: Network | None = None
+    method: Parsimonious | MachineBaseline, problem: PerReplicate, network: Network | None = None
 ) -> tuple[Fitted, Ledger]:
     """Play the one round."""
     given = Experiment(problem, Dictionary(), network or Network(), method, 0, len(problem.batches), "float64")
@@ -65,7 +67,7 @@ def correct(fitted: Fitted, problem: PerReplicate, r: int = 0) -> float:
 
 def test_agents_send_once_and_what_they_send_is_counted() -> None:
     """A critical sample is d features, a class and lambda; a sample of the centralized learner has no lambda."""
-    federated, centralized = Federated(**KEYS), Centralized(**KEYS)
+    federated, centralized = FederatedParsimonious(**KEYS), Centralized(**KEYS)
     problem = ellipses(federated)
     for method, scalars in ((federated, 2 + 1 + 1), (centralized, 2 + 1)):
         fitted, ledger = play(method, problem)
@@ -84,13 +86,13 @@ def test_agents_send_once_and_what_they_send_is_counted() -> None:
 
 def test_a_box_that_is_not_given_is_agreed_on() -> None:
     """Two corners up, and two down."""
-    method = Federated(**{**KEYS, "box": None})
+    method = FederatedParsimonious(**{**KEYS, "box": None})
     problem = ellipses(method)
     fitted, ledger = play(method, problem)
     scalars = 2 * 9 * 4  # of both replicates' agents
     assert ledger.kinds["uplink", "box"] == ledger.kinds["downlink", "box"] == scalars
     assert ledger.kinds["downlink", "model"] == 9 * 2 * fitted.figures["active_nodes"].sum()
-    assert ("uplink", "box") not in play(Federated(**KEYS), problem)[1].kinds
+    assert ("uplink", "box") not in play(FederatedParsimonious(**KEYS), problem)[1].kinds
 
 
 def test_machines_send_all_or_their_support_vectors() -> None:
@@ -136,7 +138,7 @@ def test_clients_decide_as_scikit_learn_by_the_arrays_of_its_machine(count: int,
 
 def test_one_agent_is_the_centralized_learner() -> None:
     keys = {**KEYS, "gamma": 0.0, "tolerance": 1e-4, "eps": 0.5}
-    federated = Federated(**keys)
+    federated = FederatedParsimonious(**keys)
     problem = ellipses(federated, rows=40, replicates=1, per_side=1)
     functions = [play(method, problem)[0] for method in (federated, Centralized(**keys))]
     assert all(fitted.figures["converged"][0] == 1 for fitted in functions)
@@ -151,10 +153,10 @@ def test_one_agent_is_the_centralized_learner() -> None:
 def test_more_classes_are_learned_one_against_the_rest(count: int) -> None:
     keys = {**KEYS, "box": None, "gamma": 0.0}
     problem = of_classes(count)
-    for method in (Federated(**keys), Centralized(**keys)):
+    for method in (FederatedParsimonious(**keys), Centralized(**keys)):
         fitted, ledger = play(method, problem)
         assert correct(fitted, problem) > 0.9
-        if isinstance(method, Federated):
+        if isinstance(method, FederatedParsimonious):
             sent = fitted.of_clients["sent_samples"]
             assert (sent >= 3 * count).all(), "each class has critical samples of its own"
             lambdas = 1 if count == 2 else count
@@ -167,12 +169,12 @@ def test_agents_of_one_class_work() -> None:
     order = np.argsort(batch.y, kind="stable")
     samples = batch.x[order], batch.y[order], (batch.y[order] > 0).astype(np.int64), batch.training[order]
     one_sided = PerReplicate((Batch(*samples, 1, np.zeros(2, np.int64), ("one", "two")),))
-    fitted, _ = play(Federated(**{**KEYS, "box": None, "gamma": 0.0}), one_sided)
+    fitted, _ = play(FederatedParsimonious(**{**KEYS, "box": None, "gamma": 0.0}), one_sided)
     assert correct(fitted, one_sided) > 0.9
 
 
 def test_the_judge_counts_nan_as_wrong() -> None:
-    problem = ellipses(Federated(**KEYS), replicates=1)
+    problem = ellipses(FederatedParsimonious(**KEYS), replicates=1)
     [batch] = problem.batches
     judge = FittedJudge(problem, (0,))
 
@@ -186,7 +188,7 @@ def test_the_judge_counts_nan_as_wrong() -> None:
 
 def test_a_target_of_one_value_is_refused() -> None:
     with pytest.raises(FklError, match="the target has 1 values; a classifier needs"):
-        play(Federated(**KEYS), of_classes(1))
+        play(FederatedParsimonious(**KEYS), of_classes(1))
 
 
 def test_a_box_far_from_the_samples_ends(fkl: Callable[..., Any]) -> None:

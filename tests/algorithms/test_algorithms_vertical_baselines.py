@@ -21,12 +21,12 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, SVR
 
 from fkl.algorithms.vertical import ridge as ridges
-from fkl.algorithms.vertical.ciphers import Cipher, Operations, Paillier, Plain, Sorting
+from fkl.algorithms.vertical.ciphers import Cipher, CountingCipher, Operations, Paillier, Sorting
 from fkl.algorithms.vertical.fd_svrg import FdSvrg
-from fkl.algorithms.vertical.kernel_machines import JITTER, Distances, Libsvm, Nystroem, PpSvmv
-from fkl.algorithms.vertical.parties import Held, Learning, Wire
+from fkl.algorithms.vertical.kernel_machines import JITTER, Distances, Libsvm, PpSvmv, VerticalNystroem
+from fkl.algorithms.vertical.parties import LearningWithKeys, PartyRows, Wire
 from fkl.algorithms.vertical.ridge import Angles, FeatureRidge, squared_hinge
-from fkl.algorithms.vertical.secureboost import LEAF, SecureBoost, Tree
+from fkl.algorithms.vertical.secureboost import LEAF, DecisionTree, SecureBoost
 from fkl.algorithms.vertical.sums import round_the_ring, tree_rooted_at
 from fkl.basics.errors import FklError
 from fkl.basics.pointwise import OF_PARTIES
@@ -102,7 +102,7 @@ def test_pp_svmv_merges_what_pooled_data_give(partition: Split, seed: int) -> No
     grams, mails = [], []
     for one in (seed, seed + 1):
         rngs = [np.random.default_rng(one) if party == active[0] else None for party in range(len(groups))]
-        owned, wires = deal_features(Held(X, Y, groups, active), rngs), [Wire() for _ in groups]
+        owned, wires = deal_features(PartyRows(X, Y, groups, active), rngs), [Wire() for _ in groups]
         mails.append([])
         actors = [ActorInSight(PpSvmv().merged(*both), both[1]) for both in zip(owned, wires, strict=True)]
         grams.append(Mail(actors, mails[-1]).deliver()[active[0]])
@@ -148,7 +148,7 @@ def root_of(z: Array) -> Array:
 def test_nystroem_is_the_pooled_ridge_on_the_landmarks_features(real: bool) -> None:
     """The features K(x, z) K(z, z)^(-1/2), scikit-learn's ridge on them."""
     (x, y), (new, _) = samples_of(real), samples(200)
-    model = Nystroem(landmarks=40, gamma=0.7, lam=1e-3).fit(x, y, *FOUR, np.random.default_rng(3))
+    model = VerticalNystroem(landmarks=40, gamma=0.7, lam=1e-3).fit(x, y, *FOUR, np.random.default_rng(3))
     phi = [rbf_kernel(rows, model.support, gamma=0.7) @ root_of(model.support) for rows in (x, new)]
     expected = Ridge(alpha=len(y) * 1e-3).fit(phi[0], y).predict(phi[1])
     np.testing.assert_allclose(model.decision(new), expected, atol=1e-6 * y.std())
@@ -157,7 +157,7 @@ def test_nystroem_is_the_pooled_ridge_on_the_landmarks_features(real: bool) -> N
 def test_nystroem_on_all_samples_is_kernel_ridge_regression_with_a_free_bias() -> None:
     """The stationary point of (1/N) |K a + b - y|^2 + lam a'K a: a = (y - b - K a) / (N lam), sum a = 0."""
     x, y = samples_of(real=True)
-    model = Nystroem(landmarks=1000, gamma=0.7, lam=1e-3).fit(x, y, *FOUR)
+    model = VerticalNystroem(landmarks=1000, gamma=0.7, lam=1e-3).fit(x, y, *FOUR)
     size, kernel, one = len(x), rbf_kernel(x, gamma=0.7), np.ones((len(x), 1))
     system = np.block([[kernel + size * 1e-3 * np.eye(size), one], [one.T, np.zeros((1, 1))]])
     *a, b = np.linalg.solve(system, np.append(y, 0.0))
@@ -198,8 +198,10 @@ def test_cosines_and_sines_are_exact_to_rounding(largest: float) -> None:
     np.testing.assert_allclose(features, expected, atol=5e-16)
 
 
-@pytest.mark.parametrize("method", [Nystroem(landmarks=40, gamma=0.7), FeatureRidge(30, gamma=0.7), PpSvmv(gamma=0.2)])
-def test_blocks_change_no_digit_that_counts(method: Learning, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "method", [VerticalNystroem(landmarks=40, gamma=0.7), FeatureRidge(30, gamma=0.7), PpSvmv(gamma=0.2)]
+)
+def test_blocks_change_no_digit_that_counts(method: LearningWithKeys, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = method.fit(X, Y, *FOUR, np.random.default_rng(0))
     for module in ("kernel_machines", "ridge"):
         monkeypatch.setattr(f"fkl.algorithms.vertical.{module}.BLOCK", 7 * len(X) if module < "l" else 7)
@@ -212,7 +214,7 @@ def test_blocks_change_no_digit_that_counts(method: Learning, monkeypatch: pytes
 def test_what_goes_once_round_the_ring() -> None:
     """N M distances or N D angles a link; and M names of landmarks."""
     ring, of_nystroem, of_ridge, nothing = ((1, 0), (0, 2), (2, 3), (3, 1)), Counts(), Counts(), Counts()
-    Nystroem(landmarks=40).fit(X, Y, *FOUR, count=of_nystroem)
+    VerticalNystroem(landmarks=40).fit(X, Y, *FOUR, count=of_nystroem)
     expected = {("distances", *link): 60 * 40 for link in ring} | {("landmarks", 1, other): 40 for other in (0, 2, 3)}
     assert of_nystroem.bytes == {link: 8 * items for link, items in expected.items()}
     FeatureRidge(angles=30).fit(X, Y, *FOUR, count=of_ridge)
@@ -226,7 +228,10 @@ def test_what_goes_round_the_ring_is_uniform_whatever_it_hides(word: type[np.uns
     """And two receptions of one party differ by what lies between them alone; the sum is exact modulo 2^bits."""
     parts = [np.full(4000, value, word) for value in (np.iinfo(word).max, 0, 12345)]
     kind = Angles if word is np.uint32 else Distances
-    rngs, held = [np.random.default_rng(0), None, None], Held(np.zeros((4000, 3)), X, tuple(np.eye(3, dtype=int)), (0,))
+    rngs, held = (
+        [np.random.default_rng(0), None, None],
+        PartyRows(np.zeros((4000, 3)), X, tuple(np.eye(3, dtype=int)), (0,)),
+    )
     wires, heard = [Wire() for _ in parts], []
     actors = [
         round_the_ring(own, wire, kind, (4000,), [(slice(None), part.copy())])
@@ -244,16 +249,16 @@ def test_what_goes_round_the_ring_is_uniform_whatever_it_hides(word: type[np.uns
 @pytest.mark.parametrize(
     ("method", "x", "y", "said"),
     [
-        (Nystroem(landmarks=5, loss="squared_hinge"), X, REAL, "-1 and 1, and both must occur"),
+        (VerticalNystroem(landmarks=5, loss="squared_hinge"), X, REAL, "-1 and 1, and both must occur"),
         (PpSvmv(), X, np.ones(60), "-1 and 1, and both must occur"),
-        (Nystroem(landmarks=5), 1e4 * X, Y, "normalise the features"),
+        (VerticalNystroem(landmarks=5), 1e4 * X, Y, "normalise the features"),
         (PpSvmv(), 1e4 * X, Y, "normalise the features"),
         (FeatureRidge(angles=30, lam=1e-300), 0 * X, Y, r"lam=1e-300.* raise algo\.lam"),
         (SecureBoost(learning_rate=2.1), X, REAL, r"learning_rate=2\.1: must be at most 2 for real targets"),
         (FdSvrg(batch=61), X, Y, "batch=61: must be at most 60"),
     ],
 )
-def test_what_no_method_can_learn_is_refused(method: Learning, x: Array, y: Array, said: str) -> None:
+def test_what_no_method_can_learn_is_refused(method: LearningWithKeys, x: Array, y: Array, said: str) -> None:
     with pytest.raises(FklError, match=said):
         method.fit(x, y, *FOUR, np.random.default_rng(0))
 
@@ -264,7 +269,7 @@ def test_what_no_method_can_learn_is_refused(method: Learning, x: Array, y: Arra
 SMALL = SecureBoost(trees=3, depth=3, min_child_weight=0.5, bins=8)
 
 
-def nested(tree: Tree, node: int = 0) -> Node:
+def nested(tree: DecisionTree, node: int = 0) -> Node:
     """A tree as the literal booster writes it."""
     if tree.feature[node] == LEAF:
         return (tree.value[node],)
@@ -321,12 +326,12 @@ def test_secureboost_loses_nothing(partition: Split, y: Array) -> None:
         PpSvmv(tolerance=1e-9),
         FdSvrg("square", passes=3),
         FeatureRidge(20),
-        Nystroem(20),
+        VerticalNystroem(20),
         replace(SMALL, gamma=0.01),
     ],
     ids=lambda method: str(method.label),
 )
-def test_no_key_depends_on_the_unit_of_real_targets(method: Learning) -> None:
+def test_no_key_depends_on_the_unit_of_real_targets(method: LearningWithKeys) -> None:
     """Targets in another unit give the same function in that unit; FD-SVRG regularises the bias, so no shift here."""
     y = REAL - 1000
     once, again = (method.fit(X, scale * y, *THREE, np.random.default_rng(0)).decision(X) for scale in (1.0, 1e5))
@@ -351,7 +356,7 @@ def test_paillier_without_its_package_says_so(monkeypatch: pytest.MonkeyPatch) -
         Paillier().keys()
 
 
-@pytest.mark.parametrize("cipher", [Plain(), Toy()])
+@pytest.mark.parametrize("cipher", [CountingCipher(), Toy()])
 def test_ciphers_sum_what_they_cannot_read(cipher: Cipher) -> None:
     keys = cipher.keys()
     values = np.array([[1, -(2**62)], [2, 5], [-4, 6], [8, 7]])

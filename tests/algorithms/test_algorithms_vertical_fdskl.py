@@ -16,7 +16,7 @@ from scipy.stats import kstest
 from fkl.algorithms.vertical import dsg
 from fkl.algorithms.vertical.dsg import TURN, Dsg, cosine_features
 from fkl.algorithms.vertical.fdskl import MASK, MASKED, MASKS, Counts, Fdskl, Worker, communication_seconds
-from fkl.algorithms.vertical.sums import Tree, all_masks_tree, mask_trees
+from fkl.algorithms.vertical.sums import SumTree, all_masks_tree, mask_trees
 from fkl.basics import memory
 from fkl.basics.pointwise import OF_PARTIES, pointwise_loss
 from fkl.basics.random_streams import Role, Streams
@@ -221,7 +221,7 @@ def test_mean_product_of_features_is_the_kernel(family: str) -> None:
 # --- trees
 
 
-def workers_that_unmask(masked: Tree, masks: Tree) -> list[int]:
+def workers_that_unmask(masked: SumTree, masks: SumTree) -> list[int]:
     """Workers that can unmask a sum of others' values, from what they receive in both trees and their own mask.
 
     A worker knows the masked sums over some sets of workers and the sums of masks over others. It unmasks something
@@ -241,7 +241,7 @@ def workers_that_unmask(masked: Tree, masks: Tree) -> list[int]:
     return found
 
 
-def subtrees(tree: Tree) -> set[frozenset[int]]:
+def subtrees(tree: SumTree) -> set[frozenset[int]]:
     """Leaves of every subtree that has more than one."""
     gathered, found = {worker: frozenset({worker}) for worker in tree.workers}, set()
     for level in tree.levels:

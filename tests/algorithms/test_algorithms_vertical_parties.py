@@ -11,10 +11,10 @@ from literal.common import Array
 from literal.parties import D, Split, partitions, real_targets, samples
 from literal.toy_cipher import Toy
 
-from fkl.algorithms.vertical.ciphers import Cipher, Paillier, Plain
-from fkl.algorithms.vertical.fd_svrg import FdSvrg, Linear, Slopes
-from fkl.algorithms.vertical.kernel_machines import Nystroem, PpSvmv
-from fkl.algorithms.vertical.parties import Actor, Count, Held, Learning, Own, Wire
+from fkl.algorithms.vertical.ciphers import Cipher, CountingCipher, Paillier
+from fkl.algorithms.vertical.fd_svrg import FdSvrg, LinearModel, Slopes
+from fkl.algorithms.vertical.kernel_machines import PpSvmv, VerticalNystroem
+from fkl.algorithms.vertical.parties import Actor, Count, LearningWithKeys, PartyData, PartyRows, Wire
 from fkl.algorithms.vertical.ridge import FeatureRidge
 from fkl.algorithms.vertical.secureboost import SecureBoost
 from fkl.basics.errors import BrokenPromiseError
@@ -36,8 +36,8 @@ SUMMED = [
     (FdSvrg("square", passes=2, eta=0.02, inner=5, intercept=False), REAL),
     (PpSvmv(C=2.0), Y),
     (PpSvmv(kernel="linear"), REAL),
-    (Nystroem(landmarks=10), REAL),
-    (Nystroem(landmarks=12, loss="squared_hinge", lam=1e-3), Y),
+    (VerticalNystroem(landmarks=10), REAL),
+    (VerticalNystroem(landmarks=12, loss="squared_hinge", lam=1e-3), Y),
     (FeatureRidge(angles=15), Y),
     (SecureBoost(trees=3, depth=3, min_child_weight=0.5, bins=8), REAL),
     (SecureBoost(trees=2, depth=1, min_child_weight=0.0), Y),
@@ -49,12 +49,14 @@ SUMMED = [
 @pytest.mark.parametrize(
     ("method", "y"), SUMMED, ids=lambda one: getattr(one, "label", "real" if one is REAL else "classes")
 )
-def test_parties_with_their_own_features_are_the_pooled_path(method: Learning, y: Array, partition: Split) -> None:
+def test_parties_with_their_own_features_are_the_pooled_path(
+    method: LearningWithKeys, y: Array, partition: Split
+) -> None:
     """In what they learn, and in what is counted, to the byte, by kind and sender."""
     groups, active = partition
     booked: Booked = {}
     pooled = method.fit(X, y, groups, active, np.random.default_rng(1), counting_into(booked, len(groups)))
-    held = Held(X, y, groups, active)
+    held = PartyRows(X, y, groups, active)
     parties = deal_features(held, method.generators(np.random.default_rng(1), len(groups), active[0]))
     parts, sent = play_apart(method, parties, PartyObject)
     require_sent(booked, sent)
@@ -63,18 +65,20 @@ def test_parties_with_their_own_features_are_the_pooled_path(method: Learning, y
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9 * max(1, np.abs(expected).max()))
 
 
-@pytest.mark.parametrize("cipher", [Plain(32), Toy(), Paillier(key_bits=256)], ids=lambda cipher: type(cipher).__name__)
+@pytest.mark.parametrize(
+    "cipher", [CountingCipher(32), Toy(), Paillier(key_bits=256)], ids=lambda cipher: type(cipher).__name__
+)
 def test_parties_send_ciphertexts_that_only_the_active_one_reads(cipher: Cipher) -> None:
     """As many, and as wide, as the pooled path counts; and Paillier's key, too."""
     if isinstance(cipher, Paillier):
         pytest.importorskip("phe")
     boost = SecureBoost(trees=2, depth=2, bins=4, min_child_weight=0.1, cipher=cipher)
     groups, x, y = (np.arange(2), np.arange(2, 3), np.arange(3, D)), X[:16], Y[:16]
-    held, booked = Held(x, y, groups, (0,)), {}
+    held, booked = PartyRows(x, y, groups, (0,)), {}
     pooled = boost.fit(x, y, groups, (0,), None, counting_into(booked, len(groups)))
     parts, sent = play_apart(boost, deal_features(held, [None] * len(groups)), PartyObject)
     require_sent(booked, sent)
-    plain = replace(boost, cipher=Plain()).fit(x, y, groups, (0,))
+    plain = replace(boost, cipher=CountingCipher()).fit(x, y, groups, (0,))
     for forest in (pooled, boost.assembled(parts, held)):
         assert np.array_equal(forest.decision(X), plain.decision(X))
     assert ("key" in sent) == isinstance(cipher, Paillier)
@@ -124,7 +128,7 @@ class Honest(FdSvrg):
 class CountsTooLittle(Honest):
     """Forgets a letter."""
 
-    def advance(self, held: Held, learned: Any, count: Count) -> Any:
+    def advance(self, held: PartyRows, learned: Any, count: Count) -> Any:
         """The slopes of the last step are not counted."""
         found = super().advance(held, learned, count)
         Slopes.book(count, held.active[0], 1 - held.active[0], -1, messages=-1)
@@ -135,7 +139,7 @@ class CountsTooLittle(Honest):
 class SendsMore(Honest):
     """Sends its features to the active party, which nobody counts."""
 
-    def party(self, own: Own, wire: Wire) -> Actor:
+    def party(self, own: PartyData, wire: Wire) -> Actor:
         """A letter ahead of the others."""
         if own.number != own.root:
             wire.send(own.root, Numbers(own.x))
@@ -146,7 +150,7 @@ class SendsMore(Honest):
 class KnowsLabels(Honest):
     """A party that is not active uses labels."""
 
-    def party(self, own: Own, wire: Wire) -> Actor:
+    def party(self, own: PartyData, wire: Wire) -> Actor:
         """All parties look."""
         assert own.labels.any()
         return super().party(own, wire)
@@ -156,7 +160,7 @@ class KnowsLabels(Honest):
 class LearnsMorePooled(Honest):
     """The pooled path uses products of two parties' features, of which no letter tells."""
 
-    def advance(self, held: Held, learned: Any, count: Count) -> tuple[Any, Linear]:
+    def advance(self, held: PartyRows, learned: Any, count: Count) -> tuple[Any, LinearModel]:
         """A bias from both."""
         learned, model = super().advance(held, learned, count)
         return learned, replace(model, bias=model.bias + 1e-6 * float((held.x[:, 0] * held.x[:, -1]).sum()))
@@ -166,7 +170,7 @@ class LearnsMorePooled(Honest):
 class WaitsForEver(Honest):
     """All wait for the next one."""
 
-    def party(self, own: Own, wire: Wire) -> Actor:
+    def party(self, own: PartyData, wire: Wire) -> Actor:
         """Nobody begins."""
         yield (own.number + 1) % own.parties
 

@@ -19,7 +19,7 @@ from scipy import stats
 import fkl as package
 from fkl.report.colours import look_of
 from fkl.report.compare import Comparison, compare
-from fkl.report.compare.cells import Cell
+from fkl.report.compare.cells import CellPosition
 from fkl.report.compare.pivot import Pivot
 from fkl.report.figures import style_figures
 
@@ -111,7 +111,7 @@ def test_runs_that_have_changed_or_are_of_other_code_are_left_out_and_named(runs
     said = [str(one.message) for one in told]
     assert len(said) == 2 and any(f"{changed}: rounds.csv has changed since the run ended" in one for one in said)
     assert any(re.search("have other code or data: [^,]+; ", one) for one in said)
-    assert sorted(found.pivot.values[Cell("Raker", "air")]) == [0.5, 0.7]
+    assert sorted(found.pivot.values[CellPosition("Raker", "air")]) == [0.5, 0.7]
     assert found.pivot.methods == ["POF-MKL", "Raker"]
 
 
@@ -119,8 +119,8 @@ def test_the_best_stands_out_in_every_language() -> None:
     """In LaTeX every row has as many cells."""
     index = pd.MultiIndex.from_product([[0], range(2)], names=["seed", "replicate"])
     means = {("A (eta_x=1)", "air"): 0.01542, ("B", "air"): 0.03, ("C", "air"): 0.2, ("B", "sea"): 5e6}
-    values = {Cell(*names): pd.Series([mean * 0.999, mean * 1.001], index) for names, mean in means.items()}
-    baselines = {Cell("the mean", "air"): pd.Series([0.03, 0.03], index)}
+    values = {CellPosition(*names): pd.Series([mean * 0.999, mean * 1.001], index) for names, mean in means.items()}
+    baselines = {CellPosition("the mean", "air"): pd.Series([0.03, 0.03], index)}
     pivot = Pivot("mse", values, ["A (eta_x=1)", "B", "C"], ["air", "sea"], baselines=baselines)
     lines = shown(pivot).splitlines()
     assert lines[0].split() == ["mse", "air", "×10⁻³", "sea", "×10⁶"]
@@ -295,7 +295,7 @@ def test_seeds_are_the_unit_where_there_are_several(runs: Callable, fkl: Callabl
             runs(algorithm, "air", [*(1 + shift + seed / 10 + random.random(5) / 100)], seed=seed)
         runs(algorithm, "sea", [0.1, 0.2], metric="test_error", columns={"test_error_majority": [0.4, 0.5]})
     made = compare("dataset=air")
-    means = made.pivot.values[Cell("POF-MKL", "air")].groupby("seed").mean()
+    means = made.pivot.values[CellPosition("POF-MKL", "air")].groupby("seed").mean()
     expected = stats.ttest_1samp(means, 0).confidence_interval(0.95)
     assert made.pivot.halves[0, 0] == pytest.approx((expected.high - expected.low) / 2)
     [test] = made.tests.to_dict("records")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from fkl.report.compare.cells import Cell
+from fkl.report.compare.cells import CellPosition
 from fkl.report.compare.courses import pareto_front
 from fkl.report.compare.pairs import average_ranks, nemenyi_test, pair_verdicts, why_no_diagram
 from fkl.report.compare.pivot import Pivot
@@ -24,7 +24,7 @@ def pivot_of(values: dict[tuple[str, str], list[float]], larger: bool = False, s
     series = {}
     for (method, dataset), numbers in values.items():
         index = pd.MultiIndex.from_product([[seed], range(len(numbers))], names=["seed", "replicate"])
-        series[Cell(method, dataset)] = pd.Series(numbers, index)
+        series[CellPosition(method, dataset)] = pd.Series(numbers, index)
     methods, datasets = ([*dict.fromkeys(names)] for names in zip(*values, strict=True))
     return Pivot("mse", series, methods, datasets, larger)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from fkl.basics.errors import BrokenPromiseError
 from fkl.basics.random_streams import Role, Streams
-from fkl.conditions.compression import Compression, Memory, Sign, TopK, Uniform
+from fkl.conditions.compression import Compression, CompressionMemory, Sign, TopK, Uniform
 from fkl.contract.star import Samples, Turn
 from fkl.wire.coded_payloads import OneCodeForAll, Quantised, Sparse, position_bits
 from fkl.wire.payloads import PerClient, SameForAll, received_message
@@ -98,7 +98,7 @@ def test_what_was_sent_and_what_is_left_come_to_all_messages(condition: Compress
         true, sent = true + here * given_.theta.values, sent + here * short.theta.values
         assert short.index is given_.index
         assert short.one is given_.one
-        held: Memory = memory
+        held: CompressionMemory = memory
         for name, left in held.held.items():
             was = 0 if before is None else before.held[name][:, ~present]
             assert (left[:, ~present] == was).all()

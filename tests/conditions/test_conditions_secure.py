@@ -18,12 +18,19 @@ from fkl.wire.payloads import PerClient, from_bits
 
 pytest.importorskip("cryptography")
 from fkl.conditions import secure_protocol as secure_sum
-from fkl.conditions.secure_protocol import Client, Server, neighbour_ring, recovered_secret, run_protocol, shamir_shares
+from fkl.conditions.secure_protocol import (
+    ForwardingServer,
+    MaskingClient,
+    neighbour_ring,
+    recovered_secret,
+    run_protocol,
+    shamir_shares,
+)
 
 # --- the protocol, message by message
 
 
-class Unmasked(Client):
+class Unmasked(MaskingClient):
     """A client that forgets to hide its vector."""
 
     def mask(self, size: int) -> Any:
@@ -31,7 +38,7 @@ class Unmasked(Client):
         return np.zeros(size, np.uint64)
 
 
-class OnlyPairs(Client):
+class OnlyPairs(MaskingClient):
     """A client with masks of pairs alone, without the one that its seed b makes."""
 
     def mask(self, size: int) -> Any:
@@ -45,11 +52,16 @@ def seeded(seed: int) -> Callable[[int], bytes]:
 
 
 def parties(
-    K: int, size: int, seed: int, neighbours: int | None = None, bits: int = 32, kind: type[Client] = Client
-) -> tuple[list[Client], Server]:
+    K: int,
+    size: int,
+    seed: int,
+    neighbours: int | None = None,
+    bits: int = 32,
+    kind: type[MaskingClient] = MaskingClient,
+) -> tuple[list[MaskingClient], ForwardingServer]:
     """So many clients, and their server; two shares make a secret."""
     clients = [kind(k, bits, 2, seeded(1000 * seed + k)) for k in range(K)]
-    return clients, Server(
+    return clients, ForwardingServer(
         neighbour_ring(np.random.default_rng(seed).permutation(K).tolist(), neighbours), bits, 2, size
     )
 
@@ -90,8 +102,8 @@ def test_shares_below_the_threshold_make_no_secret() -> None:
         recovered_secret({x: shares[x] for x in (1, 2)}, 3)
 
 
-@pytest.mark.parametrize("kind", [Client, Unmasked])
-def test_what_the_server_sees_of_one_client_is_uniform_or_it_does_not_mask(kind: type[Client]) -> None:
+@pytest.mark.parametrize("kind", [MaskingClient, Unmasked])
+def test_what_the_server_sees_of_one_client_is_uniform_or_it_does_not_mask(kind: type[MaskingClient]) -> None:
     """Client 1 of 3, whose vector is one number, in 60 runs: the four low and the four high bits of its words."""
     seen = []
     for seed in range(60):
@@ -102,11 +114,11 @@ def test_what_the_server_sees_of_one_client_is_uniform_or_it_does_not_mask(kind:
     for shift in (0, 28):
         digits = (np.array(seen) >> np.uint64(shift)) & np.uint64(15)
         p = chisquare(np.bincount(digits.ravel().astype(int), minlength=16)).pvalue
-        assert p > 1e-3 if kind is Client else p < 1e-12
+        assert p > 1e-3 if kind is MaskingClient else p < 1e-12
 
 
-@pytest.mark.parametrize(("kind", "hidden"), [(Client, True), (OnlyPairs, False)])
-def test_a_vector_that_comes_late_stays_hidden(kind: type[Client], hidden: bool) -> None:
+@pytest.mark.parametrize(("kind", "hidden"), [(MaskingClient, True), (OnlyPairs, False)])
+def test_a_vector_that_comes_late_stays_hidden(kind: type[MaskingClient], hidden: bool) -> None:
     """Client 1 is taken for gone, its key is recovered, and then its vector comes: b hides it, which pairs do not."""
     clients, server = parties(3, 500, 9, kind=kind)
     own = vectors(3, 500, 9)

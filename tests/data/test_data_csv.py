@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fkl.basics.errors import FklError
 from fkl.basics.memory import peak_bytes
 from fkl.data import csv_file, own_file, parsed_tables
-from fkl.data.columns import Coded, Column
+from fkl.data.columns import CodedCells, FileColumn
 from fkl.data.csv_file import PER_CELL, PER_ROW
 from fkl.data.encoder import DELIMITERS, Reading
 from fkl.data.store import Store
@@ -49,7 +49,7 @@ def columns_by_python(table, reading):
     """Each cell read by Python's own float, none by pandas."""
     cells = [row.split(table.sign) for row in table.body.decode().split(table.row_end)[:-1]]
     columns = zip(*cells, strict=True) if cells else [()] * table.width
-    return [Column.of_text(Coded.of(map(str.strip, column)), reading) for column in columns]
+    return [FileColumn.of_text(CodedCells.of(map(str.strip, column)), reading) for column in columns]
 
 
 @given(st.data())

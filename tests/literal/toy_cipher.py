@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fkl.algorithms.vertical.ciphers import Keys, OneByOne
+from fkl.algorithms.vertical.ciphers import KeyPair, OneByOne
 
 
 @dataclass(frozen=True)
@@ -13,11 +13,11 @@ class Toy:
 
     SECRET = 2**90 + 7
 
-    def keys(self) -> Keys:
+    def keys(self) -> KeyPair:
         """Keys without secrets."""
         return ToyKeys(32)
 
-    def keys_of(self, public: bytes) -> Keys:
+    def keys_of(self, public: bytes) -> KeyPair:
         """The same."""
         return ToyKeys(32)
 

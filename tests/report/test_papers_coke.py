@@ -7,7 +7,7 @@ import pytest
 from made_up import of_job
 
 from fkl.basics.errors import FklError
-from fkl.papers.cells import AS_PUBLISHED, COLUMNS, FOLLOWS, Cell, cells_frame, published_cells
+from fkl.papers.cells import AS_PUBLISHED, COLUMNS, FOLLOWS, PublishedCell, cells_frame, published_cells
 from fkl.papers.coke import (
     AS_FAR,
     CLAIMS,
@@ -69,7 +69,7 @@ def test_ours_is_what_the_run_says_after_so_many_iterations(runs: list[FinishedR
     assert readings == {label: [FILES, AS_PUBLISHED] for label in FALLS}
 
 
-def answers(made: list[Cell], algorithm: str, setting: str) -> dict[str, Any]:
+def answers(made: list[PublishedCell], algorithm: str, setting: str) -> dict[str, Any]:
     [cell] = [one for one in made if (one.dataset, one.algorithm, one.setting) == ("energy", algorithm, setting)]
     return {one.reading: one for one in cell.answers}
 

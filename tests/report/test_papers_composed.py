@@ -14,7 +14,7 @@ from fkl.papers import jobs as grid
 FILE = Path(__file__).with_name("composed_jobs.txt")
 
 
-def line_of(experiment: str, jobs: tuple[grid.Job, ...]) -> str:
+def line_of(experiment: str, jobs: tuple[grid.PaperJob, ...]) -> str:
     plain = json.dumps([[job.words, job.config, job.cell] for job in jobs], sort_keys=True)
     return f"{experiment} {len(jobs)} {hashlib.sha256(plain.encode()).hexdigest()}"
 

@@ -20,8 +20,8 @@ from fkl.papers.cells import (
     SPREAD,
     TIME,
     UNCLEAR,
-    Answer,
-    Cell,
+    CellAnswer,
+    PublishedCell,
     add_answers,
     rounding_of,
 )
@@ -34,25 +34,25 @@ BUILDS_ON = {BETTER: VARIANT}
 FAR, WIDE = 150.0, 40.0
 
 
-def printed(value: float | str, digits: str = "", **other: Any) -> Cell:
+def printed(value: float | str, digits: str = "", **other: Any) -> PublishedCell:
     """A published cell."""
-    cell = Cell("mine", "1", "naval", "Raker", "", "mse", "", value, rounding=rounding_of(digits))
+    cell = PublishedCell("mine", "1", "naval", "Raker", "", "mse", "", value, rounding=rounding_of(digits))
     return replace(cell, **other)
 
 
-def published(value: float | str, *ours: Answer, tried: int = 1, **other: Any) -> list[Cell]:
+def published(value: float | str, *ours: CellAnswer, tried: int = 1, **other: Any) -> list[PublishedCell]:
     """One published cell with our answers to it, in units of 1."""
     return add_answers([printed(value, **other)], lambda _: [*ours], tried)
 
 
-def answer(ours: float, reading: str = AS_STATED, spread: float = 0.1, runs: int = 20) -> Answer:
+def answer(ours: float, reading: str = AS_STATED, spread: float = 0.1, runs: int = 20) -> CellAnswer:
     """Twenty replicates with this mean and spread."""
     values = np.arange(20.0) - 9.5
     values *= spread / values.std(ddof=1)
-    return Answer.from_values("x=1", pd.Series(ours + values), reading, runs)
+    return CellAnswer.from_values("x=1", pd.Series(ours + values), reading, runs)
 
 
-def outcome(*ours: Answer, value: float | str = 100.0, reading: str = AS_STATED, **other: Any) -> object:
+def outcome(*ours: CellAnswer, value: float | str = 100.0, reading: str = AS_STATED, **other: Any) -> object:
     """What becomes of a published cell where the paper is read so."""
     [cell] = published(value, *ours, **other)
     return cell.judged(reading, BUILDS_ON, [AS_STATED]).mark
@@ -73,7 +73,7 @@ def outcome(*ours: Answer, value: float | str = 100.0, reading: str = AS_STATED,
         ((), AS_STATED, MISSING),
     ],
 )
-def test_what_becomes_of_a_published_cell(answers: tuple[Answer, ...], reading: str, found: object) -> None:
+def test_what_becomes_of_a_published_cell(answers: tuple[CellAnswer, ...], reading: str, found: object) -> None:
     assert outcome(*answers, reading=reading) == found
 
 
@@ -130,7 +130,7 @@ def test_a_paper_has_one_reading_and_false_numbers_stand_beside_the_count(monkey
     numbers = {("naval", "A"): 10.0, ("naval", "B"): 20.0, ("naval", "C"): 20.0, ("air", "A"): 30.0, ("air", "B"): 31.0}
     made = [printed(value, dataset=data, algorithm=name) for (data, name), value in numbers.items()]
 
-    def answers(cell: Cell) -> list[Answer]:
+    def answers(cell: PublishedCell) -> list[CellAnswer]:
         """Of C as stated, of others by the variant, which is twice as much otherwise."""
         values = [2 * cell.number, cell.number][:: -1 if cell.algorithm == "C" else 1]
         return [answer(values[0], spread=0.01), answer(values[1], VARIANT, 0.01)]

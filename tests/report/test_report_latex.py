@@ -10,23 +10,23 @@ import pandas as pd
 import pytest
 
 from fkl.papers import PAPERS
-from fkl.papers.cells import AS_STATED, Answer, Cell, add_answers, published_cells
+from fkl.papers.cells import AS_STATED, CellAnswer, PublishedCell, add_answers, published_cells
 from fkl.papers.evidence import Evidence
 from fkl.papers.tables import latex_floats
-from fkl.screen.sheet import Cell as Shown
-from fkl.screen.sheet import Column, Sheet, escape_latex
+from fkl.screen.sheet import Sheet, SheetColumn, escape_latex
+from fkl.screen.sheet import SheetCell as Shown
 
 WIDTH = "a_b" * 9
 PAGE = r"\documentclass{article}\usepackage{booktabs,graphicx}\begin{document}%s\end{document}"
 TOO_LARGE = re.compile("Overfull|Float too large|multiply defined|^!", re.MULTILINE)
 
 
-def answers(cell: Cell) -> list[Answer]:
+def answers(cell: PublishedCell) -> list[CellAnswer]:
     """Ten replicates near the printed number; nothing on one data set."""
     if cell.dataset == "wec":
         return []
     value = float(str(cell.value).strip("<>")) * (float(cell.unit) if cell.unit[:2] == "1e" else 1)
-    return [Answer.from_values("", value * pd.Series(np.linspace(0.95, 1.05, 10)), AS_STATED, 10)]
+    return [CellAnswer.from_values("", value * pd.Series(np.linspace(0.95, 1.05, 10)), AS_STATED, 10)]
 
 
 def of_papers() -> dict[str, str]:
@@ -58,7 +58,7 @@ def test_a_papers_floats_are_split_by_metric_without_times() -> None:
 
 
 def test_what_does_not_fit_loses_columns_by_priority_and_stays_one_table() -> None:
-    columns = [Column("method"), *(Column(f"data {k}", True, k % 3) for k in range(9))]
+    columns = [SheetColumn("method"), *(SheetColumn(f"data {k}", True, k % 3) for k in range(9))]
     rows = [[Shown(name), *[Shown("1234.5", "best", small="2.0")] * 9] for name in "AB"]
     sheet = Sheet(columns, rows, "Means.", label="mine", groups={1: "air"})
     for line, left in ((900, 9), (460, 6), (100, 3)):

@@ -11,8 +11,8 @@ import pytest
 from fkl.basics.errors import FklError
 from fkl.report import markdown as prose
 from fkl.report.html import SMALL, picture_of_png
-from fkl.screen.sheet import Cell as Shown
-from fkl.screen.sheet import Column, Sheet
+from fkl.screen.sheet import Sheet, SheetColumn
+from fkl.screen.sheet import SheetCell as Shown
 from fkl.screen.units import cell_text, percent_text, typeset_number
 
 
@@ -40,7 +40,7 @@ def test_a_table_says_the_same_in_every_language(tmp_path: Path) -> None:
     assert "| y" in table.markdown and files[1].read_text().endswith("\nNotes.\n")
     assert "x\\_1" in table.latex() and "difference \\\\ \\%" in table.latex()
     rows = [[Shown("A|B"), Shown("1e-05", "best", "▲", "2")], [Shown("C"), Shown("3")]]
-    sheet = Sheet([Column("method"), Column("error", True)], rows, "Title", "Means.", groups={0: "air & sea"})
+    sheet = Sheet([SheetColumn("method"), SheetColumn("error", True)], rows, "Title", "Means.", groups={0: "air & sea"})
     assert "| **air & sea** |" in sheet.markdown and r"| A\|B " in sheet.markdown
     assert "**1e-05** ± 2 ▲" in sheet.markdown and "<b>10⁻⁵</b>" in sheet.html
     assert sheet.csv == "method,error\nA|B,*1e-05* ± 2 ▲\nC,3\n"

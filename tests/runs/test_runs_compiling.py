@@ -11,12 +11,12 @@ import pytest
 from conftest import small
 
 import fkl
-from fkl.runs.play import Progress
+from fkl.runs.play import RoundsBar
 
 
 def test_the_bar_says_compiling_until_the_next_round(capsys: pytest.CaptureFixture[str]) -> None:
     """Its clock starts again then: a minute of compiling would tell of hours to come."""
-    with Progress("A on b", 10) as progress:
+    with RoundsBar("A on b", 10) as progress:
         begun = progress.bar.start_t
         progress.on_start(None)
         progress.on_start(None)

@@ -18,9 +18,19 @@ from fkl.basics.errors import FklError
 from fkl.conformance import quick_run
 from fkl.data.encoder import Encoder
 from fkl.data.problem import Scale
-from fkl.engines.rounds import Learned, simulate_run
-from fkl.kernels.functions import KINDS, Classes, Function, Gaussian, Linear, Network, OnFeatures, OnPoints, Trees
-from fkl.runs.model import About, Model, load_model
+from fkl.engines.rounds import LearnedFunction, simulate_run
+from fkl.kernels.functions import (
+    KINDS,
+    Classes,
+    Gaussian,
+    Linear,
+    NetworkFunction,
+    OnFeatures,
+    OnPoints,
+    SavedFunction,
+    Trees,
+)
+from fkl.runs.model import About, SavedModel, load_model
 from fkl.runs.prediction import predict_table
 from fkl.runs.prepare import prepare_run
 
@@ -37,7 +47,7 @@ def drawn(*shape: int) -> Any:
     return RNG.normal(size=shape)
 
 
-def functions() -> dict[str, Function]:
+def functions() -> dict[str, SavedFunction]:
     """One of each kind, of three features."""
     frequencies, theta = drawn(N, D, FEATURES).astype(np.float32), drawn(1, N, 2 * FEATURES).astype(np.float32)
     bank = frequencies, np.ones(N, np.float32), np.zeros((N, 0), np.float32), number(N), theta
@@ -51,21 +61,23 @@ def functions() -> dict[str, Function]:
         "classes": Classes(x, words, widths, drawn(3, 3, 9), drawn(3), np.array([0.0, 0.5, 1.0]), np.array(True)),
         "linear": Linear(drawn(D), drawn()),
         "trees": Trees(np.array([0, 3]), np.r_[2, leaves], drawn(4), np.r_[1, leaves], np.r_[2, leaves], drawn(4)),
-        "network": Network.from_layers([drawn(4, D + 1), drawn(1, 5)]),
+        "network": NetworkFunction.from_layers([drawn(4, D + 1), drawn(1, 5)]),
     }
 
 
-def learned(function: Function, scale: Scale) -> Learned:
-    return Learned(function, scale, np.ones(function.clients, np.bool_))
+def learned(function: SavedFunction, scale: Scale) -> LearnedFunction:
+    return LearnedFunction(function, scale, np.ones(function.clients, np.bool_))
 
 
-def model(function: Function, *, signs: bool = False, labels: tuple[str, ...] = (), replicates: int = 2) -> Model:
+def model(
+    function: SavedFunction, *, signs: bool = False, labels: tuple[str, ...] = (), replicates: int = 2
+) -> SavedModel:
     scale = Scale(drawn(D), np.exp(drawn(D)), 10.0, 4.0)
     about = About("A method", "a data set", ("east", "west")[: max(2, function.clients)], signs)
-    return Model((learned(function, scale),) * replicates, Encoder(("a", "b", "c"), labels=labels), about)
+    return SavedModel((learned(function, scale),) * replicates, Encoder(("a", "b", "c"), labels=labels), about)
 
 
-def arrays(one: Model) -> list[bytes]:
+def arrays(one: SavedModel) -> list[bytes]:
     """All bytes of a model, with their kinds of number and shapes."""
     parts = [getattr(part, field.name) for every in one.learned for part in every[:2] for field in fields(part)]
     parts += [reached for _, _, reached in one.learned]
@@ -175,7 +187,7 @@ def test_no_model_has_the_function_of_a_client_that_was_never_reached(algo: str,
     run = quick_run(*words_of(algo), "participation=trace", f"participation.path={tmp_path / 'trace.csv'}")
     experiment = prepare_run(run)
     chunks = simulate_run(experiment, None, None, lambda _: None, keep_functions=True)
-    one = Model.from_experiment(experiment, run.dataset, [part for chunk in chunks for part in chunk.learned])
+    one = SavedModel.from_experiment(experiment, run.dataset, [part for chunk in chunks for part in chunk.learned])
     problem = experiment.problem
     x = problem.x.reshape(-1, problem.dimension)[:5] * problem.scale.x_unit + problem.scale.x_low
     if not one.personal:

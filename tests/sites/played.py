@@ -14,7 +14,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from fkl.config.compose import compose_config
 from fkl.config.loading import load_run
-from fkl.conformance.played import Played, play_together
+from fkl.conformance.played import PlayedReplicate, play_together
 from fkl.contract.lone_party import shown_arrays
 from fkl.engines.base import make_world
 from fkl.runs.prepare import prepare_run
@@ -41,7 +41,7 @@ def write_files(folder: Path, rows: Iterable[int] = ROWS) -> list[Path]:
 
 def simulated(
     words: Iterable[str], files: list[Path], there: np.ndarray, per_site: int = 1
-) -> tuple[Played, np.ndarray, Any]:
+) -> tuple[PlayedReplicate, np.ndarray, Any]:
     """All clients of all sites at once, as `fkl run` plays them.
 
     Parameters

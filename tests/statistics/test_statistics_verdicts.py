@@ -13,7 +13,7 @@ from fkl.statistics.verdicts import (
     BEYOND,
     CANNOT_TELL,
     EQUAL,
-    Verdict,
+    PairVerdict,
     about_best,
     about_power,
     of_data_set,
@@ -30,7 +30,7 @@ def difference(m: float, half: float, n: int = 10, unit: str = "seed", V_rows: f
     return Difference(m, V, n - 1.0, np.linspace(-1, 1, n), unit, V_rows * V, 1000 * (V_rows > 0), n)
 
 
-def one(m: float, half: float, **others: float) -> Verdict:
+def one(m: float, half: float, **others: float) -> PairVerdict:
     return of_data_set({("A", "B"): difference(m, half, **others)})[0]
 
 
@@ -60,7 +60,7 @@ def test_equal_methods_are_seldom_called_better_over_data_sets() -> None:
 def test_a_difference_of_the_margin_is_seldom_called_less_or_more(sd: float) -> None:
     """Row 12, of one pair on ten data sets; the mean alone is inside the margin half of the times."""
     d = np.random.default_rng(1).normal(RHO, sd, (2000, 10))
-    found = [Verdict("A", "B", each, each.p) for each in (from_seeds(np.exp(row), np.ones(10)) for row in d)]
+    found = [PairVerdict("A", "B", each, each.p) for each in (from_seeds(np.exp(row), np.ones(10)) for row in d)]
     outcomes = [verdict.outcome for verdict in found]
     assert outcomes.count(EQUAL) / 2000 <= 0.065
     assert outcomes.count(BEYOND) / 2000 <= 0.04
@@ -131,7 +131,7 @@ def test_exactly_the_same_errors_are_a_tie(n: int) -> None:
 
 def test_a_widened_variance_is_said() -> None:
     wide = Difference(0.5, 1e-4, 4.0, np.zeros(3), "seed", 5e-5, 20, 3, widened=2.1)
-    assert "; variance times 2.1, because neighbouring rows are correlated" in Verdict("A", "B", wide, wide.p).words
+    assert "; variance times 2.1, because neighbouring rows are correlated" in PairVerdict("A", "B", wide, wide.p).words
 
 
 def test_failures_are_told_with_their_rate() -> None:

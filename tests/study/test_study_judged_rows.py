@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from fkl.data.dealt_rows import in_part
-from fkl.study.jobs import Job
+from fkl.study.jobs import StudyJob
 from fkl.study.plan import Plan
 
 ROWS = 400
@@ -83,7 +83,7 @@ def plan_of(folder: Path, frame: pd.DataFrame, case: tuple[str, ...]) -> Plan:
 
 def trials(plan: Plan, method: int) -> list[dict[str, Any]]:
     """The trials of the first search of a method, without the time that they took."""
-    job = Job(plan, plan.datasets[0], plan.methods[method], 0, wave=0)
+    job = StudyJob(plan, plan.datasets[0], plan.methods[method], 0, wave=0)
     job.do()
     found: list[dict[str, Any]] = json.loads(job.file.read_text())["trials"]
     return [{key: value for key, value in trial.items() if key != "seconds"} for trial in found]
@@ -92,7 +92,7 @@ def trials(plan: Plan, method: int) -> list[dict[str, Any]]:
 def searched(plan: Plan, frame: pd.DataFrame) -> np.ndarray:
     """Whether each row is one of the search's."""
     [rows] = [
-        word for word in Job(plan, plan.datasets[0], plan.methods[0], 0, wave=0).words if word.startswith("rows=")
+        word for word in StudyJob(plan, plan.datasets[0], plan.methods[0], 0, wave=0).words if word.startswith("rows=")
     ]
     site = np.zeros(ROWS, np.int64)
     if "site" in plan.file.read_text():

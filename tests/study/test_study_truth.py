@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 from scipy.stats import nct, t
 
-from fkl.statistics.verdicts import BETTER, BEYOND, Verdict
-from fkl.study.answer import Answer
+from fkl.statistics.verdicts import BETTER, BEYOND, PairVerdict
+from fkl.study.answer import StudyAnswer
 from fkl.study.plan import Plan
 from fkl.study.results import study_stages
 
@@ -37,7 +37,7 @@ set: [partition=iid, partition.clients=5, partition.rounds=50, scaling=none, ker
 """
 
 
-def verdict_of(number: int, kind: str, a: str, b: str, folder: Path) -> Verdict:
+def verdict_of(number: int, kind: str, a: str, b: str, folder: Path) -> PairVerdict:
     """The verdict of one study, on one data set of the source, whose files are deleted again."""
     mine = folder / str(number)
     copytree(HERE / "truth", mine / "truth")
@@ -48,7 +48,7 @@ def verdict_of(number: int, kind: str, a: str, b: str, folder: Path) -> Verdict:
     for _, jobs in study_stages(plan, plan.datasets[0]):
         for job in jobs:
             job.do()
-    [one] = Answer.of(plan).verdicts[plan.datasets[0].name]
+    [one] = StudyAnswer.of(plan).verdicts[plan.datasets[0].name]
     rmtree(mine)
     return one
 
@@ -64,7 +64,7 @@ def pool() -> Iterator[ProcessPoolExecutor]:
         yield workers
 
 
-def studies(pool: ProcessPoolExecutor, kind: str, folder: Path, a: str = "", b: str = "") -> list[Verdict]:
+def studies(pool: ProcessPoolExecutor, kind: str, folder: Path, a: str = "", b: str = "") -> list[PairVerdict]:
     number = int(os.environ.get("FKL_STUDIES", STUDIES))
     return [*pool.map(partial(verdict_of, kind=kind, a=a, b=b, folder=folder), range(number))]
 
@@ -76,7 +76,7 @@ def rate(said: list[bool], expected: float, record: pytest.FixtureRequest) -> tu
     return share, 3 * np.sqrt(expected * (1 - expected) / len(said))
 
 
-def has_won(one: Verdict, method: str) -> bool:
+def has_won(one: PairVerdict, method: str) -> bool:
     return one.outcome in (BETTER, BEYOND) and one.better == method
 
 

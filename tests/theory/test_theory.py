@@ -21,8 +21,8 @@ from fkl.conformance.identities import evaluate_identities
 from fkl.engines.base import Experiment
 from fkl.network import Network
 from fkl.theory import pof_mkl
-from fkl.theory.answer import Answer, _first_line, by_theory
-from fkl.theory.base import Theorem, Verdict, derived_form, judge_forms
+from fkl.theory.answer import TheoremsAnswer, _first_line, by_theory
+from fkl.theory.base import FormVerdict, Theorem, derived_form, judge_forms
 
 
 def opposed_to(kind, theta_of):
@@ -43,19 +43,19 @@ def of_one_x(size):
     return replace(problem, x=np.broadcast_to(problem.x[:1, :1], problem.x.shape), y=np.ones(problem.y.shape))
 
 
-def answer(method, problem, dictionary, replicates=1) -> Answer:
+def answer(method, problem, dictionary, replicates=1) -> TheoremsAnswer:
     """Verdicts and identities, as `fkl bound` has them."""
     experiment = Experiment(problem, dictionary, Network(), method, 0, replicates, "float64")
-    return Answer(by_theory(experiment).verdicts, tuple(evaluate_identities(experiment, (0,))))
+    return TheoremsAnswer(by_theory(experiment).verdicts, tuple(evaluate_identities(experiment, (0,))))
 
 
-def found(told: Answer, name: str, form: str):
+def found(told: TheoremsAnswer, name: str, form: str):
     """The verdict on one form of a theorem."""
     [one] = [one for one in told.verdicts if (one.theorem.name, one.form.name) == (name, form)]
     return one
 
 
-def held(told: Answer) -> dict[str, bool]:
+def held(told: TheoremsAnswer) -> dict[str, bool]:
     """Which identities hold."""
     return {one.name: one.holds for one in told.identities}
 
@@ -125,7 +125,7 @@ def test_a_run_with_conditions_or_of_other_methods_has_no_bounds(fkl, words, cod
 # --- Bounds of FOMD-OMS and Fed-POE: no stream exceeds sure ones, and planted faults do.
 
 
-def bounds_of(method, problem, dictionary, replicates=1) -> dict[str, Verdict]:
+def bounds_of(method, problem, dictionary, replicates=1) -> dict[str, FormVerdict]:
     """Verdicts by name."""
     experiment = Experiment(problem, dictionary, Network(), method, 0, replicates, "float64")
     return {verdict.theorem.name: verdict for verdict in by_theory(experiment).verdicts}
@@ -189,4 +189,4 @@ def test_a_bound_that_says_nothing_is_no_tick(bounds: list[tuple[float, float | 
             ]
         )
     ]  # fmt: skip
-    assert _first_line(Answer(tuple(verdicts), ()), "it") == first
+    assert _first_line(TheoremsAnswer(tuple(verdicts), ()), "it") == first

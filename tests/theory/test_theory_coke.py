@@ -32,7 +32,7 @@ def on_a_path(agents, method) -> Experiment:
     return of_agents(method, nx.path_graph(agents), np.full((agents, 2), 0.3), 1e6 * mode, np.arange(agents))
 
 
-def record(experiment) -> coke.Record:
+def record(experiment) -> coke.CokeRecord:
     """What its theorems need."""
     return coke.record_of(experiment.algorithm, make_world(experiment, (0,))[0])
 

@@ -15,12 +15,12 @@ from fkl.engines.base import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
 from fkl.theory import fdskl
-from fkl.theory.answer import Answer, by_theory
+from fkl.theory.answer import TheoremsAnswer, by_theory
 
 KERNEL = Dictionary(N=1, smallest=1.0, largest=1.0, bandwidth_convention="deviation")
 
 
-def answer(method, replicates=1, rows=60, seed=0) -> Answer:
+def answer(method, replicates=1, rows=60, seed=0) -> TheoremsAnswer:
     """Verdicts and identities of runs on samples of two classes and three parties."""
     random = np.random.default_rng(seed)
     x = random.uniform(0, 1, (rows, 5))
@@ -52,7 +52,7 @@ def test_lipschitz_constants_are_those_of_the_derivatives(loss) -> None:
 def test_the_paper_loses_the_lipschitz_constant_of_the_derivative(loss, safe) -> None:
     """Recursion (14), which has it, converges to gamma B with the constant in G_2, not to the printed gamma B."""
     method = Fdskl(loss=loss, lam=0.5, gamma=1e-2)
-    record = fdskl.Record(method, None, np.array([1]), None, np.nan, 1.0, 1.0, 0.0)
+    record = fdskl.FdsklRecord(method, None, np.array([1]), None, np.nan, 1.0, 1.0, 0.0)
     constant, lam, gamma = fdskl.LIPSCHITZ[loss], method.lam, method.gamma
     error, beta_3 = 1.0, 2 * gamma**1.5 * constant * (1 + np.sqrt(2)) / np.sqrt(lam)
     for _ in range(10000):
@@ -77,7 +77,7 @@ def test_the_right_side_is_the_limit_of_the_paper_s_recursions() -> None:
     gamma = 1e-2
     method = Dsg(lam=0.3, gamma=gamma, rows="iid")
     t, norm = np.array([1, 10, 100, 3000]), 2.0
-    record = fdskl.Record(method, None, t, None, np.nan, norm, 1.0, 0.0)
+    record = fdskl.FdsklRecord(method, None, t, None, np.nan, norm, 1.0, 0.0)
     features = (1 + np.sqrt(2)) ** 2 * gamma / method.lam  # |f_t - h_t|^2: a sum of squares of a geometric series
     weights = gamma * (1 - gamma * method.lam) ** np.arange(3000)
     assert (weights**2).sum() * (1 + np.sqrt(2)) ** 2 <= features

@@ -7,7 +7,7 @@ import pytest
 from theory.test_theory import found, held
 
 from fkl.algorithms.parsimonious.dual import Dual, maximise_dual
-from fkl.algorithms.parsimonious.parsimonious import Centralized, Federated
+from fkl.algorithms.parsimonious.parsimonious import Centralized, FederatedParsimonious
 from fkl.algorithms.parsimonious.solver import Quadrature
 from fkl.data.ellipses import Ellipses
 from fkl.data.partition import Sites
@@ -17,12 +17,12 @@ from fkl.engines.base import Experiment
 from fkl.kernels import Dictionary
 from fkl.network import Network
 from fkl.theory import parsimonious
-from fkl.theory.answer import Answer, by_theory
+from fkl.theory.answer import TheoremsAnswer, by_theory
 
 KEYS = {"eps": 0.9, "steps": 300, "centres": 196, "box": [[-18.0, -8.0], [10.0, 20.0]]}
 
 
-def answer(method, rows=180, seed=0) -> Answer:
+def answer(method, rows=180, seed=0) -> TheoremsAnswer:
     """Verdicts and identities of nine agents in the plane."""
     rng = np.random.default_rng(seed)
     table = Ellipses(rows=rows, test_rows=20, per_side=3).load(Store(Path("nowhere")), rng)
@@ -34,7 +34,7 @@ def answer(method, rows=180, seed=0) -> Answer:
 @pytest.mark.parametrize("gamma", [0.0, 0.3, 5.0])
 def test_bounds_and_identities_hold(gamma) -> None:
     for seed in range(3):
-        told = answer(Federated(gamma=gamma, **KEYS), seed=seed)
+        told = answer(FederatedParsimonious(gamma=gamma, **KEYS), seed=seed)
         assert not told.wrong
         assert all(held(told).values())
         duality = found(told, "Theorem 1", "derived")
@@ -43,7 +43,7 @@ def test_bounds_and_identities_hold(gamma) -> None:
     assert [one.theorem.name for one in answer(Centralized(gamma=gamma, **KEYS)).verdicts] == ["Theorem 1"]
 
 
-def two_agents(gamma: float, apart: float, eps: float = 0.0) -> parsimonious.Record:
+def two_agents(gamma: float, apart: float, eps: float = 0.0) -> parsimonious.ParsimoniousRecord:
     """With one sample each, of class 1."""
     quadrature = Quadrature.over_box(np.array([[-5.0], [apart + 5]]), 20001, [1.0])
     x, y = np.array([[0.0], [apart]]), np.ones(2)
@@ -52,7 +52,7 @@ def two_agents(gamma: float, apart: float, eps: float = 0.0) -> parsimonious.Rec
     sums = [
         (parsimonious.DualSum.of(own.problem, mu, whole.problem),) for mu in (own.mu, whole.mu.reshape(own.mu.shape))
     ]
-    return parsimonious.Record((whole,), (own,), (whole,), *sums)
+    return parsimonious.ParsimoniousRecord((whole,), (own,), (whole,), *sums)
 
 
 def test_theorems_3_and_4_of_two_samples_in_closed_form() -> None:

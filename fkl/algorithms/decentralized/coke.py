@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.decentralized.consensus import Dkla, DklaState, Message
+from fkl.algorithms.decentralized.consensus import Dkla, DklaState, ThetaMessage
 from fkl.basics.keys import key
 from fkl.contract.star import Turn
 from fkl.contract.world import BatchSamples, Common
@@ -37,7 +37,7 @@ class Coke(Dkla):
 
     def send(
         self, common: Common, own: DklaState, inbox: Inbox, samples: BatchSamples, turn: Turn
-    ) -> tuple[DklaState, Message, NDArray[np.bool_]]:
+    ) -> tuple[DklaState, ThetaMessage, NDArray[np.bool_]]:
         """Iteration k = t + 1: minimise given the neighbours' theta_hat; broadcast theta if it has changed enough."""
         own, message, _ = super().send(common, own, inbox, samples, turn)  # eq. (21a)
         xp, xi = common.xp, own.theta_hat - own.theta  # eq. (19)

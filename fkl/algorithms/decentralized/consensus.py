@@ -42,7 +42,7 @@ from fkl.wire.payloads import OnLinks, PerClient, SameForAll
 
 
 @dataclass(frozen=True)
-class Message:
+class ThetaMessage:
     """Message of an agent to all neighbours: its theta (R, K, P)."""
 
     theta: PerClient | Quantised | Sparse | SameForAll
@@ -81,9 +81,9 @@ class Consensus(Batched, Decentralized):
         self.require_fits(common.dictionary)
         return common.xp.zeros((common.bank.replicates, *agents, common.bank.width))
 
-    def nothing_sent(self, common: Common) -> Message:
+    def nothing_sent(self, common: Common) -> ThetaMessage:
         """The message that agents assume of a neighbour until it sends one: theta = 0."""
-        return Message(SameForAll(self.zeros(common)))
+        return ThetaMessage(SameForAll(self.zeros(common)))
 
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
         """Every agent's function, by its theta."""
@@ -92,7 +92,7 @@ class Consensus(Batched, Decentralized):
 
 
 @dataclass
-class State:
+class ConsensusState:
     """An agent's state after an iteration, without its inbox: theta (R, K, P)."""
 
     theta: Array
@@ -113,26 +113,26 @@ class Cta(Consensus):
     eta: float = key(0.99, "Step size.", above=0)
     local_steps: int = key(1, "Number of steps of an agent on R_i between two messages.", least=1, most=1000)
 
-    def start(self, common: Common, agents: int) -> tuple[State, Message]:
+    def start(self, common: Common, agents: int) -> tuple[ConsensusState, ThetaMessage]:
         """Start from theta = 0."""
-        return State(self.zeros(common, agents)), self.nothing_sent(common)
+        return ConsensusState(self.zeros(common, agents)), self.nothing_sent(common)
 
     def send(
-        self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
-    ) -> tuple[State, Message, NDArray[np.bool_]]:
+        self, common: Common, own: ConsensusState, inbox: Inbox, samples: BatchSamples, turn: Turn
+    ) -> tuple[ConsensusState, ThetaMessage, NDArray[np.bool_]]:
         """Iteration k = t + 1: broadcast theta of iteration k - 1."""
         everyone = common.xp.ones(own.theta.shape[:2], np.bool_)
-        return own, Message(PerClient(own.theta)), everyone
+        return own, ThetaMessage(PerClient(own.theta)), everyone
 
     def receive(
-        self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
-    ) -> tuple[State, Array]:
+        self, common: Common, own: ConsensusState, inbox: Inbox, samples: BatchSamples, turn: Turn
+    ) -> tuple[ConsensusState, Array]:
         """Combine, then adapt."""
         theta = inbox.mix("theta", own.theta)
         for _ in range(self.local_steps):
             slope = samples.gradient(theta) + 2 * self.lam / samples.agents * theta
             theta = theta - self.eta * slope
-        return State(theta), theta
+        return ConsensusState(theta), theta
 
 
 @dataclass(frozen=True)
@@ -223,22 +223,22 @@ class Dkla(Consensus):
 
     rho: float = key(1e-2, "Penalty of the augmented Lagrangian, the step size of the dual variables.", above=0)
 
-    def start(self, common: Common, agents: int) -> tuple[DklaState, Message]:
+    def start(self, common: Common, agents: int) -> tuple[DklaState, ThetaMessage]:
         """Algorithm 1, Initialize: theta = gamma = 0."""
         theta, gamma, theta_hat = (self.zeros(common, agents) for _ in range(3))
         return DklaState(theta, gamma, theta_hat), self.nothing_sent(common)
 
     def send(
         self, common: Common, own: DklaState, inbox: Inbox, samples: BatchSamples, turn: Turn
-    ) -> tuple[DklaState, Message, NDArray[np.bool_]]:
+    ) -> tuple[DklaState, ThetaMessage, NDArray[np.bool_]]:
         """Iteration k = t + 1: minimise given the neighbours' theta of iteration k - 1, and broadcast theta."""
         c = self.lam / samples.agents + self.rho * inbox.degree
         v = self.rho * (inbox.degree[:, None] * own.theta_hat + inbox.sum("theta")) - own.gamma
         theta = samples.minimise(c, v, own.theta)  # eq. (18a)
         everyone = common.xp.ones(theta.shape[:2], np.bool_)
-        return DklaState(theta, own.gamma, own.theta_hat), Message(PerClient(theta)), everyone
+        return DklaState(theta, own.gamma, own.theta_hat), ThetaMessage(PerClient(theta)), everyone
 
-    def sent(self, common: Common, own: DklaState, message: Message, sends: NDArray[np.bool_]) -> DklaState:
+    def sent(self, common: Common, own: DklaState, message: ThetaMessage, sends: NDArray[np.bool_]) -> DklaState:
         """Store the neighbours' new copy; the agent uses the same copy, so duals sum to 0 over agents."""
         told: Array = message.theta.added_to(own.theta_hat)  # type: ignore[union-attr]  # no agent sends SameForAll
         theta_hat = told if known_everywhere(sends) else common.xp.where(sends[..., None], told, own.theta_hat)
@@ -275,26 +275,26 @@ class LinkDkla(Consensus):
         1e-2, "DKLA's penalty of the augmented Lagrangian; half of the penalty in the paper on lossy networks.", above=0
     )
 
-    def start(self, common: Common, agents: int) -> tuple[State, LinkMessage]:
+    def start(self, common: Common, agents: int) -> tuple[ConsensusState, LinkMessage]:
         """Start from theta = z = 0, DKLA's theta = gamma = 0."""
-        return State(self.zeros(common, agents)), LinkMessage(SameForAll(self.zeros(common)))
+        return ConsensusState(self.zeros(common, agents)), LinkMessage(SameForAll(self.zeros(common)))
 
     def send(
-        self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
-    ) -> tuple[State, LinkMessage, NDArray[np.bool_]]:
+        self, common: Common, own: ConsensusState, inbox: Inbox, samples: BatchSamples, turn: Turn
+    ) -> tuple[ConsensusState, LinkMessage, NDArray[np.bool_]]:
         """Iteration k = t + 1: theta_i = argmin R_i(theta) + rho d_i |theta|^2 - (sum_j z_ij)'theta; send q_ij."""
         c = self.lam / samples.agents + self.rho * inbox.degree
         theta = samples.minimise(c, inbox.sum("z"), own.theta)
         q = 4 * self.rho * inbox.on_links(theta) - inbox.held["z"]
         everyone = common.xp.ones(theta.shape[:2], np.bool_)
-        return State(theta), LinkMessage(OnLinks(q)), everyone
+        return ConsensusState(theta), LinkMessage(OnLinks(q)), everyone
 
     def keep(self, held: Array, came: Array) -> Array:
         """z_ij after q_ji was received: (z_ij + q_ji) / 2, since alpha = 1/2."""
         return (held + came) / 2
 
     def receive(
-        self, common: Common, own: State, inbox: Inbox, samples: BatchSamples, turn: Turn
-    ) -> tuple[State, Array]:
+        self, common: Common, own: ConsensusState, inbox: Inbox, samples: BatchSamples, turn: Turn
+    ) -> tuple[ConsensusState, Array]:
         """Return the unchanged state and theta, because z is in the inbox."""
         return own, own.theta

@@ -38,7 +38,7 @@ SMALLEST = 2.0**-54
 
 
 @dataclass(frozen=True)
-class Known:
+class AssumedMessage:
     """The message of zeros that agents assume of a neighbour before it sends one."""
 
     omega: SameForAll
@@ -48,7 +48,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Features:
+class AgentFrequencies:
     """Message of an agent to all neighbours: its frequencies (R, K, d, D) and phases (R, K, D)."""
 
     omega: PerClient
@@ -63,14 +63,14 @@ class Grams:
 
 
 @dataclass(frozen=True)
-class Theta:
+class AgentTheta:
     """Message of an agent to all neighbours: its theta (R, K, D)."""
 
     theta: PerClient
 
 
 @dataclass
-class State:
+class DekrrState:
     """An agent's state: theta (R, K, D), and omega (R, K, d, D) and phase (R, K, D) of its features."""
 
     theta: Array
@@ -150,18 +150,20 @@ class DekrrDdrf(Batched, Decentralized):
         require(kernels.draw == "iid", "kernels.draw", kernels.draw, f"iid for {self.label}, whose nodes draw features")
         require(kernels.map == "cosine", "kernels.map", kernels.map, f"cosine for {self.label}")
 
-    def start(self, common: Common, agents: int) -> tuple[State, Known]:
+    def start(self, common: Common, agents: int) -> tuple[DekrrState, AssumedMessage]:
         """Start from theta = 0; features are drawn later."""
         kernels = common.dictionary
         self.require_fits(kernels)
         R, d, D = len(common.streams.replicates), common.dimension, kernels.D
         theta, omega = np.zeros((R, agents, D)), np.zeros((R, agents, d, D))
         nothing, grams = SameForAll(np.zeros((R, D))), SameForAll(np.zeros((R, D * (D + 1) // 2 + D * D)))
-        return State(theta, omega, theta.copy()), Known(SameForAll(np.zeros((R, d, D))), nothing, grams, nothing)
+        return DekrrState(theta, omega, theta.copy()), AssumedMessage(
+            SameForAll(np.zeros((R, d, D))), nothing, grams, nothing
+        )
 
     def send(
-        self, common: Common, own: State, inbox: Inbox, samples: OwnSamples, turn: Turn
-    ) -> tuple[State, Any, NDArray[np.bool_]]:
+        self, common: Common, own: DekrrState, inbox: Inbox, samples: OwnSamples, turn: Turn
+    ) -> tuple[DekrrState, Any, NDArray[np.bool_]]:
         """Send features, then Gram matrices, then theta in all further iterations."""
         everyone = np.ones(own.theta.shape[:2], np.bool_)
         R, K, d, D = own.omega.shape
@@ -178,8 +180,8 @@ class DekrrDdrf(Batched, Decentralized):
                 n = samples.count[k]
                 score = np.abs(samples.y[k, :n] @ np.cos(samples.x[k, :n] @ drawn + trial[r, k]))
                 omega[r, k] = drawn[:, np.argsort(-score, kind="stable")[:D]]
-            own = State(own.theta, omega, phase)
-            return own, Features(PerClient(omega), PerClient(phase)), everyone
+            own = DekrrState(own.theta, omega, phase)
+            return own, AgentFrequencies(PerClient(omega), PerClient(phase)), everyone
         if turn.t == 1:
             # Send neighbour p c_j Z_pj Z_pj' and c_j Z_pj Z_jj', which it cannot compute without the samples of j
             upper, told, c = np.triu_indices(D), [], self._weights_of_agreement(inbox)
@@ -190,24 +192,24 @@ class DekrrDdrf(Batched, Decentralized):
                     both = c[j] * (theirs.T @ np.concatenate([theirs, mine[j]], axis=1))
                     told.append(np.concatenate([both[:, :D][upper], both[:, D:].ravel()]))
             return own, Grams(OnLinks(np.array(told).reshape(R, -1, D * (D + 1) // 2 + D * D))), everyone
-        return own, Theta(PerClient(own.theta)), everyone
+        return own, AgentTheta(PerClient(own.theta)), everyone
 
     def receive(
-        self, common: Common, own: State, inbox: Inbox, samples: OwnSamples, turn: Turn
-    ) -> tuple[State, OwnFunctions]:
+        self, common: Common, own: DekrrState, inbox: Inbox, samples: OwnSamples, turn: Turn
+    ) -> tuple[DekrrState, OwnFunctions]:
         """theta_j = M_j^-1 (Z_jj Y_j + sum_p (c_j Z_jj Z_pj' + c_p Z_jp Z_pp') theta_p + 5 c_j Z_jj Z_jj' theta_j)."""
         if turn.t > 0:
             system = self._linear_system(own, inbox, samples)
             told = (system.coupled @ inbox.held["theta"][..., None])[..., 0]
             right = system.pull + inbox.graph.neighbour_sum(told) + (system.stay @ own.theta[..., None])[..., 0]
-            own = State((system.inverse @ right[..., None])[..., 0], own.omega, own.phase)
+            own = DekrrState((system.inverse @ right[..., None])[..., 0], own.omega, own.phase)
         return own, OwnFunctions(own.theta, own.omega, own.phase)
 
     def _weights_of_agreement(self, inbox: Inbox) -> Array:
         """c_j = c / |N_j|, (K,); 0 for a node without neighbours."""
         return np.divide(self.c, inbox.degree, out=np.zeros_like(inbox.degree), where=inbox.degree > 0)
 
-    def _linear_system(self, own: State, inbox: Inbox, samples: OwnSamples) -> System:
+    def _linear_system(self, own: DekrrState, inbox: Inbox, samples: OwnSamples) -> System:
         """The matrices for these features, computed once. They are not in the state, because they are much larger."""
         key = own.omega[..., 0].tobytes()
         if key in samples.kept:

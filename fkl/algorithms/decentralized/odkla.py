@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import Outcome, WithLoss, World, softmax
-from fkl.algorithms.decentralized.consensus import Message
+from fkl.algorithms.decentralized.consensus import ThetaMessage
 from fkl.basics.arrays import Array, known_everywhere
 from fkl.basics.errors import require
 from fkl.basics.keys import key
@@ -39,7 +39,7 @@ from fkl.wire.payloads import PerClient, SameForAll
 
 
 @dataclass
-class State:
+class OdklaState:
     """An agent's state after a round, without its inbox.
 
     Parameters
@@ -84,11 +84,11 @@ class Odkla(WithLoss, OnStreams):
             kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel, for example kernels=rbf_single"
         )
 
-    def start(self, common: Common, agents: int) -> tuple[State, Message]:
+    def start(self, common: Common, agents: int) -> tuple[OdklaState, ThetaMessage]:
         """Start from theta = gamma = 0."""
         self.require_fits(common.dictionary)
         theta, gamma, theta_hat = (self._zero_theta(common, agents) for _ in range(3))
-        return State(theta, gamma, theta_hat), Message(SameForAll(self._zero_theta(common)))
+        return OdklaState(theta, gamma, theta_hat), ThetaMessage(SameForAll(self._zero_theta(common)))
 
     def _zero_theta(self, common: Common, *agents: int) -> Array:
         """Zeros for the theta of each agent, (R, K, N, P), or for a common theta, (R, N, P)."""
@@ -99,7 +99,9 @@ class Odkla(WithLoss, OnStreams):
         """Weight 1 / eta of the proximal term, for a horizon of T rounds."""
         return float(np.sqrt(common.rounds)) if self.eta is None else 1 / self.eta
 
-    def learn(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[State, Outcome]:
+    def learn(
+        self, common: Common, own: OdklaState, inbox: Inbox, samples: Samples, turn: Turn
+    ) -> tuple[OdklaState, Outcome]:
         """Predict with theta_t, see y, and compute theta_{t+1} given the neighbours' theta_t.
 
         theta_{t+1} minimises grad L_t'theta + |theta - theta_t|^2 / (2 eta) + gamma'theta + rho sum_n |theta -
@@ -117,25 +119,25 @@ class Odkla(WithLoss, OnStreams):
         pull = self.rho * (d * own.theta_hat + inbox.sum("theta"))
         # The loss is linearised at theta_t, so the minimiser has this closed form
         moved = (near * theta + pull - own.gamma - gradient) / (near + 2 * self.rho * d)
-        return State(moved, own.gamma, own.theta_hat), outcome
+        return OdklaState(moved, own.gamma, own.theta_hat), outcome
 
     def send(
-        self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn
-    ) -> tuple[State, Message, NDArray[np.bool_]]:
+        self, common: Common, own: OdklaState, inbox: Inbox, samples: Samples, turn: Turn
+    ) -> tuple[OdklaState, ThetaMessage, NDArray[np.bool_]]:
         """Broadcast theta_{t+1}."""
         everyone = common.xp.ones(own.theta.shape[:2], np.bool_)
-        return own, Message(PerClient(own.theta)), everyone
+        return own, ThetaMessage(PerClient(own.theta)), everyone
 
-    def sent(self, common: Common, own: State, message: Message, sends: NDArray[np.bool_]) -> State:
+    def sent(self, common: Common, own: OdklaState, message: ThetaMessage, sends: NDArray[np.bool_]) -> OdklaState:
         """The neighbours' copy from now on. The agent uses the same copy, so duals sum to 0 over agents."""
         told: Array = message.theta.added_to(own.theta_hat)  # type: ignore[union-attr]  # no agent sends a Shared
         theta_hat = told if known_everywhere(sends) else common.xp.where(sends[..., None, None], told, own.theta_hat)
-        return State(own.theta, own.gamma, theta_hat)
+        return OdklaState(own.theta, own.gamma, theta_hat)
 
-    def hear(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> State:
+    def hear(self, common: Common, own: OdklaState, inbox: Inbox, samples: Samples, turn: Turn) -> OdklaState:
         """gamma_i += rho sum_n (theta_i - theta_n) with theta_{t+1}, over neighbours whose links are up, as in DKLA."""
         apart = inbox.listeners[..., None, None] * own.theta_hat - inbox.heard("theta")
-        return State(own.theta, own.gamma + self.rho * apart, own.theta_hat)
+        return OdklaState(own.theta, own.gamma + self.rho * apart, own.theta_hat)
 
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
         """Every agent's function, by its theta."""
@@ -157,8 +159,8 @@ class QcOdkla(Odkla):
     mu: float = key(0.99, "Threshold h(t) = v mu^t of |theta_hat - theta|, before it is rounded.", above=0, most=1)
 
     def send(
-        self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn
-    ) -> tuple[State, Message, NDArray[np.bool_]]:
+        self, common: Common, own: OdklaState, inbox: Inbox, samples: Samples, turn: Turn
+    ) -> tuple[OdklaState, ThetaMessage, NDArray[np.bool_]]:
         """Round t, from 1: broadcast theta_{t+1} if |xi| >= h(t), with xi = theta_hat - theta_{t+1}."""
         own, message, _ = super().send(common, own, inbox, samples, turn)
         xi = own.theta_hat - own.theta
@@ -175,7 +177,7 @@ class DomklMessage:
 
 
 @dataclass
-class DomklState(State):
+class DomklState(OdklaState):
     """ODKLA's state, with log weights of an agent's kernels, log w, and those used to predict, log q (R, K, N)."""
 
     log_w: Array

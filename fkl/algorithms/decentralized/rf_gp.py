@@ -26,7 +26,7 @@ from fkl.algorithms.gaussian_processes import (
     FIRST_LEVEL,
     LEAST_NOISE,
     GaussianProcesses,
-    Prediction,
+    NormalPrediction,
     kernel_posterior,
     lower_triangle,
     most_evident,
@@ -47,7 +47,7 @@ from fkl.wire.payloads import PerClient, SameForAll
 
 
 @dataclass(frozen=True)
-class Message:
+class ShareMessage:
     """Message of an agent: its share of all sums.
 
     Parameters
@@ -63,7 +63,7 @@ class Message:
 
 
 @dataclass
-class State:
+class AgentSums:
     """An agent's state, without its inbox.
 
     Parameters
@@ -112,7 +112,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         """Least memory of a replicate in bytes, for the sums and factors of all kernels at every agent."""
         return problem.clients * super().needs(dictionary, problem)
 
-    def start(self, common: Common, agents: int) -> tuple[State, Message]:
+    def start(self, common: Common, agents: int) -> tuple[AgentSums, ShareMessage]:
         """Start from the prior theta ~ N(0, I)."""
         bank, xp = common.bank, common.xp
         R, N, P = bank.replicates, bank.kernels, bank.width
@@ -121,15 +121,17 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         noise = xp.full((R, agents, N), FIRST_LEVEL if self.noise is None else self.noise)
         known = kernel_posterior(common, *_unpack_moments(moments, P), totals, noise)
         fresh = moments.copy(), totals.copy()
-        state = State(moments, totals, *fresh, noise, *known, xp.zeros((R, agents, N)), xp.full((R, agents), -1))
-        return state, Message(SameForAll(xp.zeros((R, N, L))), SameForAll(xp.zeros((R, 2))))
+        state = AgentSums(moments, totals, *fresh, noise, *known, xp.zeros((R, agents, N)), xp.full((R, agents), -1))
+        return state, ShareMessage(SameForAll(xp.zeros((R, N, L))), SameForAll(xp.zeros((R, 2))))
 
-    def learn(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> tuple[State, Outcome]:
+    def learn(
+        self, common: Common, own: AgentSums, inbox: Inbox, samples: Samples, turn: Turn
+    ) -> tuple[AgentSums, Outcome]:
         """Predict with the mixture of all kernels, see y, and add the sample to the sums."""
         xp, y = common.xp, samples.y
         z = common.bank.features(samples.x).swapaxes(1, 2).astype(np.float64)  # (R, K, N, P)
         mean, along = (own.theta * z).sum(axis=-1), xp.matmul(own.root, z[..., None])[..., 0]
-        each = Prediction(mean, own.noise * (1 + (along**2).sum(axis=-1)))
+        each = NormalPrediction(mean, own.noise * (1 + (along**2).sum(axis=-1)))
         w = weights_of_active(own.log_w if self.personal else own.evidence, xp.ones(mean.shape, bool))
         y_hat, variance = each.mixture_moments(w)
         squared_norm = (own.theta**2).sum(axis=-1)
@@ -146,17 +148,17 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         return learned, outcome
 
     def send(
-        self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn
-    ) -> tuple[State, Message, NDArray[np.bool_]]:
+        self, common: Common, own: AgentSums, inbox: Inbox, samples: Samples, turn: Turn
+    ) -> tuple[AgentSums, ShareMessage, NDArray[np.bool_]]:
         """In rounds with an exchange, broadcast M_k + F_k."""
         tells = common.xp.full(own.decided.shape, self.sends_in_round(turn.t))
         if tells.any():
             moments, totals = own.moments + own.own_moments, own.totals + own.own_totals
             none, nothing = np.zeros_like(moments), np.zeros_like(totals)
             own = replace(own, moments=moments, totals=totals, own_moments=none, own_totals=nothing)
-        return own, Message(PerClient(own.moments), PerClient(own.totals)), tells
+        return own, ShareMessage(PerClient(own.moments), PerClient(own.totals)), tells
 
-    def hear(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> State:
+    def hear(self, common: Common, own: AgentSums, inbox: Inbox, samples: Samples, turn: Turn) -> AgentSums:
         """Average with the neighbours' messages, choose noise levels, and compute the posterior."""
         xp, t, P, K = common.xp, turn.t, common.bank.width, common.clients
         decided, noise = own.decided, own.noise
@@ -172,7 +174,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         root, theta, evidence = kernel_posterior(common, gram, pull, totals, noise)
         return replace(own, noise=noise, root=root, theta=theta, evidence=evidence, decided=decided)
 
-    def agreed(self, own: State, inbox: Inbox, told: bool) -> tuple[State, Array, Array]:
+    def agreed(self, own: AgentSums, inbox: Inbox, told: bool) -> tuple[AgentSums, Array, Array]:
         """The state after a consensus step, and the agent's shares of all moments and totals."""
         if told:  # otherwise the inbox has messages of an earlier round
             own = replace(own, moments=inbox.mix("moments", own.moments), totals=inbox.mix("totals", own.totals))
@@ -180,7 +182,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
 
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
         """Every agent's mixture of its kernels' means."""
-        own: State = state.own
+        own: AgentSums = state.own
         w = weights_of_active(own.log_w if self.personal else own.evidence, np.ones(own.noise.shape, np.bool_))
         return OnFeatures.of_replicates(world.bank, own.theta, w)
 
@@ -191,7 +193,7 @@ def _unpack_moments(moments: Array, P: int) -> tuple[Array, Array]:
 
 
 @dataclass(frozen=True)
-class DRfGpMessage(Message):
+class DRfGpMessage(ShareMessage):
     """Message of an agent: the sums over its own samples, and the sum of their log densities, log_w (R, K, N)."""
 
     log_w: PerClient | Quantised | Sparse | SameForAll
@@ -217,24 +219,24 @@ class DRfGp(ConsensusRfGp):
         must="a variance of at least 1e-12, or null for the level of most evidence",
     )
 
-    def start(self, common: Common, agents: int) -> tuple[State, DRfGpMessage]:
+    def start(self, common: Common, agents: int) -> tuple[AgentSums, DRfGpMessage]:
         """Start from the prior theta ~ N(0, I)."""
         own, known = super().start(common, agents)
         return own, DRfGpMessage(known.moments, known.totals, SameForAll(own.log_w[:, 0]))
 
     def send(
-        self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn
-    ) -> tuple[State, DRfGpMessage, NDArray[np.bool_]]:
+        self, common: Common, own: AgentSums, inbox: Inbox, samples: Samples, turn: Turn
+    ) -> tuple[AgentSums, DRfGpMessage, NDArray[np.bool_]]:
         """In rounds with an exchange, broadcast the sums over the agent's own samples."""
         own, message, tells = super().send(common, own, inbox, samples, turn)
         return own, DRfGpMessage(message.moments, message.totals, PerClient(own.log_w)), tells
 
-    def hear(self, common: Common, own: State, inbox: Inbox, samples: Samples, turn: Turn) -> State:
+    def hear(self, common: Common, own: AgentSums, inbox: Inbox, samples: Samples, turn: Turn) -> AgentSums:
         """Learn from the agent's and its neighbours' sums, and weight kernels by log densities."""
         log_w = common.clients * _average_with_neighbours("log_w", own.log_w, inbox)
         return replace(super().hear(common, own, inbox, samples, turn), evidence=log_w)
 
-    def agreed(self, own: State, inbox: Inbox, told: bool) -> tuple[State, Array, Array]:
+    def agreed(self, own: AgentSums, inbox: Inbox, told: bool) -> tuple[AgentSums, Array, Array]:
         """The averages of the agent's and its neighbours' moments and totals; the state keeps the agent's own sums."""
         return (
             own,

@@ -22,7 +22,7 @@ from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
-from fkl.contract.star import Federated, Samples, Star, Turn
+from fkl.contract.star import Federated, Samples, StarState, Turn
 from fkl.contract.world import Common, Outcome, World
 from fkl.kernels.bank import Stepped
 from fkl.kernels.dictionary import Dictionary
@@ -56,7 +56,7 @@ class LossesAndGradients:
 
 
 @dataclass
-class Server:
+class DescentServer:
     """State of the server: theta (R, N, P)."""
 
     theta: Array
@@ -171,7 +171,7 @@ class Descent(WithLoss, Federated):
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
         """theta_i = 0; clients hold nothing."""
         bank = common.bank
-        return Server(common.xp.zeros((bank.replicates, bank.kernels, bank.width))), None
+        return DescentServer(common.xp.zeros((bank.replicates, bank.kernels, bank.width))), None
 
     def broadcast(self, common: Common, server: Any, turn: Turn) -> Any:
         """Send theta to all clients."""
@@ -179,7 +179,7 @@ class Descent(WithLoss, Federated):
 
     def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
         """Step theta_i <- theta_i - eta mean_k grad L_ik, POF-MKL's eq. (10)."""
-        return Server(server.theta - self.step_factor * self.rate(common.rounds) * up.theta.mean(share))
+        return DescentServer(server.theta - self.step_factor * self.rate(common.rounds) * up.theta.mean(share))
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class OfmklAvg(Descent):
         outcome = Outcome(f.mean(axis=-1), loss, lambda: mixture_norm(even, theta))
         return None, Gradients(self.gradients(common, samples, theta, f)), outcome
 
-    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+    def functions(self, world: World, state: StarState, t: int) -> tuple[OnFeatures, ...]:
         """The function that averages the server's kernels."""
         theta = state.server.theta[:, None]
         return OnFeatures.of_replicates(world.bank, theta, np.full(theta.shape[:3], 1 / world.bank.kernels))
@@ -219,7 +219,7 @@ class Ofskl(OfmklAvg):
         """Refuse more than one kernel."""
         require(kernels.N == 1, "kernels.N", kernels.N, f"1 for {self.label}, for example kernels=rbf_single")
 
-    def start(self, common: Common, clients: int) -> tuple[Server, None]:
+    def start(self, common: Common, clients: int) -> tuple[DescentServer, None]:
         """Start from theta = 0."""
         self.require_fits(common.dictionary)
         return super().start(common, clients)
@@ -280,7 +280,7 @@ class VmKofl(Descent):
         # Weights are kept as logarithms, because over many rounds they would underflow
         return VmKoflServer(theta, server.log_w - self.rate(common.rounds) * up.losses.mean(share))
 
-    def log_weights(self, state: Star) -> Array:
+    def log_weights(self, state: StarState) -> Array:
         """Log w of the server's kernels, (R, N)."""
         log_w: Array = state.server.log_w
         return log_w
@@ -291,7 +291,7 @@ class VmKofl(Descent):
         assert outcome.loss is not None
         return self.rate(world.problem.rounds) * (share[:, None] * outcome.loss).sum(axis=1)
 
-    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+    def functions(self, world: World, state: StarState, t: int) -> tuple[OnFeatures, ...]:
         """The server's mixture of its kernels."""
         return OnFeatures.of_replicates(world.bank, state.server.theta[:, None], softmax(state.server.log_w)[:, None])
 
@@ -434,7 +434,7 @@ class EmKofl(Descent):
             log_w = log_w - self.weight_factor * self.rate(common.rounds) * total * up.losses.mean(share)
         return EmKoflServer(log_w, average)
 
-    def log_weights(self, state: Star) -> Array:
+    def log_weights(self, state: StarState) -> Array:
         """Log w of the kernels at the server, (R, N)."""
         log_w: Array = state.server.log_w
         return log_w
@@ -445,7 +445,7 @@ class EmKofl(Descent):
         share = world.problem.round(t)[2] if self.losses == "mean" else world.present(t)
         return self.weight_factor * self.rate(world.problem.rounds) * (share[:, None] * outcome.loss).sum(axis=1)
 
-    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+    def functions(self, world: World, state: StarState, t: int) -> tuple[OnFeatures, ...]:
         """The kernel that is drawn in round t: its mean over clients that have learned, or each client's own copy."""
         drawn: Any = self.broadcast(world.common, state.server, Turn(t, 0, world.streams, range(1)))
         learned = []

@@ -10,16 +10,16 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.base import softmax, squared_norms
-from fkl.algorithms.federated.descent import MOST_STEPS, Descent, Gradients, Parameters, Server
+from fkl.algorithms.federated.descent import MOST_STEPS, Descent, DescentServer, Gradients, Parameters
 from fkl.basics.arrays import Array
 from fkl.basics.keys import key
-from fkl.contract.star import Samples, Star, Turn
+from fkl.contract.star import Samples, StarState, Turn
 from fkl.contract.world import Common, Outcome, World
 from fkl.kernels.functions import OnFeatures
 
 
 @dataclass
-class Client:
+class MixtureClient:
     """State of a client: its own learner, with theta in the bank's precision, and the logarithms of all weights.
 
     Parameters
@@ -60,18 +60,18 @@ class FedPoe(Descent):
         most=MOST_STEPS,
     )
 
-    def start(self, common: Common, clients: int) -> tuple[Server, Client]:
+    def start(self, common: Common, clients: int) -> tuple[DescentServer, MixtureClient]:
         """Start with theta = 0 and weights of 1 everywhere."""
         bank, xp = common.bank, common.xp
         R, N, P = bank.replicates, bank.kernels, bank.width
-        own = Client(
+        own = MixtureClient(
             xp.zeros((R, N, clients, P), bank.precision), xp.zeros((R, clients, 2, N)), xp.zeros((R, clients, 2))
         )
-        return Server(xp.zeros((R, N, P))), own
+        return DescentServer(xp.zeros((R, N, P))), own
 
     def client(
-        self, common: Common, client: Client, down: Parameters, samples: Samples, turn: Turn
-    ) -> tuple[Client, Gradients, Outcome]:
+        self, common: Common, client: MixtureClient, down: Parameters, samples: Samples, turn: Turn
+    ) -> tuple[MixtureClient, Gradients, Outcome]:
         """Predict with both mixtures, update weights, learn alone, and send gradients at the server's theta."""
         bank, xp, theta, y = common.bank, common.xp, down.theta.values, samples.y[:, None]
         together = bank.predict(samples.x, theta)
@@ -85,12 +85,12 @@ class FedPoe(Descent):
         eta_k = common.rounds**-0.5 if self.eta_k is None else self.eta_k
         here = eta_k * samples.present[:, None]
         of_mixtures = self.pointwise.value(mixed, y)
-        learned = Client(own, client.log_w - here[..., None] * loss, client.log_ab - here * of_mixtures)
+        learned = MixtureClient(own, client.log_w - here[..., None] * loss, client.log_ab - here * of_mixtures)
         gradients = Gradients(self.gradients(common, samples, theta, together))
         every = loss.reshape(*loss.shape[:2], -1)
         return learned, gradients, Outcome(y_hat, every, lambda: (ab * (w * norms).sum(axis=-1)).sum(axis=-1))
 
-    def log_weights(self, state: Star) -> Array:
+    def log_weights(self, state: StarState) -> Array:
         """Log w of the server's kernels and of a client's own kernels, (R, K, 2, N)."""
         log_w: Array = state.client.log_w
         return log_w
@@ -102,9 +102,9 @@ class FedPoe(Descent):
         eta_k = 1 / np.sqrt(world.problem.rounds) if self.eta_k is None else self.eta_k
         return eta_k * world.present(t)[:, None, None] * loss
 
-    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+    def functions(self, world: World, state: StarState, t: int) -> tuple[OnFeatures, ...]:
         """Every client's function, sum_i (a w_i theta_i + b v_i theta_ik)'z_i."""
-        client: Client = state.client
+        client: MixtureClient = state.client
         weights = softmax(client.log_ab)[..., None] * softmax(client.log_w)  # (R, K, 2, N)
         a, b = np.moveaxis(weights, 2, 0)[..., None]
         both = a * state.server.theta[:, None] + b * client.theta.swapaxes(1, 2)

@@ -20,11 +20,11 @@ from fkl.basics.arrays import Array, array_namespace, is_traced, repeat_until
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
-from fkl.contract.star import Federated, Samples, Star, Turn
+from fkl.contract.star import Federated, Samples, StarState, Turn
 from fkl.contract.world import Common, Outcome, World
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
-from fkl.wire.payloads import FeatureGradients, PerClient, Selected
+from fkl.wire.payloads import FeatureGradients, PerClient, SelectedEntries
 
 MOST_STEPS = 200
 """Largest number of Newton steps; one is enough if all C_i are equal."""
@@ -179,15 +179,15 @@ def mirror_step(log_p: Array, c: Array, eta: float, C: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Down:
+class DrawnKernels:
     """Message to a client: theta_i of the kernels drawn for it, and the number (R, K) of the predicting kernel."""
 
-    theta: Selected
+    theta: SelectedEntries
     index: PerClient
 
 
 @dataclass
-class Server:
+class KernelsServer:
     """State of the server: theta (R, N, P), log p (R, N), and the number of clients."""
 
     theta: Array
@@ -210,23 +210,23 @@ class FomdOms(ModelSelection):
     message_of_one_sample: ClassVar[bool] = True
     draws_for_clients: ClassVar[bool] = True
 
-    def start(self, common: Common, clients: int) -> tuple[Server, None]:
+    def start(self, common: Common, clients: int) -> tuple[KernelsServer, None]:
         """theta_i = 0; clients hold nothing."""
         bank, xp = common.bank, common.xp
         R, N = bank.replicates, bank.kernels
         self.require_fits(common.dictionary)
         log_p = xp.array(xp.broadcast_to(self.first(common), (R, N)))
-        return Server(xp.zeros((R, N, bank.width)), log_p, clients), None
+        return KernelsServer(xp.zeros((R, N, bank.width)), log_p, clients), None
 
-    def broadcast(self, common: Common, server: Server, turn: Turn) -> Down:
+    def broadcast(self, common: Common, server: KernelsServer, turn: Turn) -> DrawnKernels:
         """Draw A_1 ~ p, and A_2 to A_J uniformly from the others, separately for each client."""
         bank, K = common.bank, server.clients
         uniform = turn.vectors(Role.SELECTION, K * (1 + bank.kernels)).reshape(bank.replicates, K, -1)
         index, chosen = self.draw(server.log_p[:, None], uniform)
-        return Down(Selected(server.theta, chosen), PerClient(index))
+        return DrawnKernels(SelectedEntries(server.theta, chosen), PerClient(index))
 
     def client(
-        self, common: Common, client: None, down: Down, samples: Samples, turn: Turn
+        self, common: Common, client: None, down: DrawnKernels, samples: Samples, turn: Turn
     ) -> tuple[None, LossesAndGradients, Outcome]:
         """Predict with A_1, and send the losses and gradients of A_1 to A_J."""
         bank, xp = common.bank, common.xp
@@ -241,7 +241,9 @@ class FomdOms(ModelSelection):
         outcome = Outcome(y_hat, loss + self.lam * squared_norm, lambda: of_first)
         return None, LossesAndGradients(PerClient(xp.where(chosen, loss, 0.0), chosen), gradients), outcome
 
-    def server(self, common: Common, server: Server, up: LossesAndGradients, share: Array, turn: Turn) -> Server:
+    def server(
+        self, common: Common, server: KernelsServer, up: LossesAndGradients, share: Array, turn: Turn
+    ) -> KernelsServer:
         """Take a mirror step with every theta_i and with p, from means over clients with weights 1 / P_i.
 
         theta_i <- Proj_{|theta| <= U_i} (theta_i - lambda_{t,i} (1/K) sum_k 1[i drawn for k] grad_ik / P_i)
@@ -254,9 +256,9 @@ class FomdOms(ModelSelection):
         theta = server.theta - (steps / P)[..., None] * up.theta.mean(share)
         c, eta = up.losses.mean(share) / P, self.rate(N, common.rounds, K)
         log_p = mirror_step(server.log_p, c, eta, common.xp.asarray(self.complexities(N)))
-        return Server(project_into_balls(theta, common.xp.asarray(self.bounds(N))), log_p, K)
+        return KernelsServer(project_into_balls(theta, common.xp.asarray(self.bounds(N))), log_p, K)
 
-    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+    def functions(self, world: World, state: StarState, t: int) -> tuple[OnFeatures, ...]:
         """Every client's function: the server's kernel that is drawn for it in round t."""
         down = self.broadcast(world.common, state.server, Turn(t, 0, world.streams, range(1)))
         one_of_all = down.index.values[..., None] == np.arange(world.bank.kernels)
@@ -264,7 +266,7 @@ class FomdOms(ModelSelection):
 
 
 @dataclass
-class Client:
+class KernelsClient:
     """State of a client: theta (R, N, K, P) in the bank's precision, and log p (R, K, N)."""
 
     theta: Array
@@ -283,20 +285,20 @@ class NcoOms(ModelSelection):
     choices_reveal_data: ClassVar[bool] = False
     silent: ClassVar[bool] = True
 
-    def start(self, common: Common, clients: int) -> tuple[None, Client]:
+    def start(self, common: Common, clients: int) -> tuple[None, KernelsClient]:
         """Start from theta_ik = 0; the server holds nothing."""
         bank, xp = common.bank, common.xp
         R, N = bank.replicates, bank.kernels
         self.require_fits(common.dictionary)
         log_p = xp.array(xp.broadcast_to(self.first(common), (R, clients, N)))
-        return None, Client(xp.zeros((R, N, clients, bank.width), bank.precision), log_p)
+        return None, KernelsClient(xp.zeros((R, N, clients, bank.width), bank.precision), log_p)
 
     def broadcast(self, common: Common, server: None, turn: Turn) -> None:
         """Send nothing."""
 
     def client(
-        self, common: Common, client: Client, down: None, samples: Samples, turn: Turn
-    ) -> tuple[Client, None, Outcome]:
+        self, common: Common, client: KernelsClient, down: None, samples: Samples, turn: Turn
+    ) -> tuple[KernelsClient, None, Outcome]:
         """Draw A_1 to A_J, predict with A_1, and learn all of them."""
         bank, xp, N = common.bank, common.xp, common.bank.kernels
         index, chosen = self.draw(client.log_p, turn.vectors(Role.SELECTION, 1 + N))
@@ -313,14 +315,14 @@ class NcoOms(ModelSelection):
         y_hat, of_first = (xp.take_along_axis(all_, index[..., None], axis=-1)[..., 0] for all_ in (f, squared_norm))
         outcome = Outcome(y_hat, loss + self.lam * squared_norm, lambda: of_first)
         moved = chosen & samples.present[:, None]  # projecting again would round the theta of absent clients
-        return Client(projected_where(moved, theta, xp.asarray(self.bounds(N))), log_p), None, outcome
+        return KernelsClient(projected_where(moved, theta, xp.asarray(self.bounds(N))), log_p), None, outcome
 
     def server(self, common: Common, server: None, up: None, share: Array, turn: Turn) -> None:
         """Learn nothing."""
 
-    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+    def functions(self, world: World, state: StarState, t: int) -> tuple[OnFeatures, ...]:
         """Every client's function: its own kernel that is drawn in round t."""
-        client: Client = state.client
+        client: KernelsClient = state.client
         _, K, N = client.log_p.shape
         uniform = Turn(t, 0, world.streams, range(K)).vectors(Role.SELECTION, 1 + N)
         index, _ = self.draw(client.log_p, uniform)

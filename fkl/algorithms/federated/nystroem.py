@@ -17,8 +17,8 @@ from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
-from fkl.contract.star import OnBatches, Star, Turn
-from fkl.contract.world import FEATURE_KEYS, Common, Held
+from fkl.contract.star import OnBatches, StarState, Turn
+from fkl.contract.world import FEATURE_KEYS, ClientRows, Common
 from fkl.kernels.dictionary import CentreBank, Dictionary
 from fkl.kernels.functions import OnPoints
 from fkl.kernels.losses import Ridge, Rows
@@ -43,7 +43,7 @@ class Vector:
 
 
 @dataclass
-class Client:
+class CentresClient:
     """State of a client: all centres (R, m, d), empty before it receives them; theta and a direction, (R, K, m)."""
 
     centres: Array
@@ -82,13 +82,13 @@ class Nystroem(HoldOut, OnBatches):
             kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel, for example kernels=rbf_single"
         )
 
-    def client_before(self, common: Common, clients: int) -> Client:
+    def client_before(self, common: Common, clients: int) -> CentresClient:
         """A client's state before it receives centres."""
         self.require_fits(common.dictionary)
         R = len(common.streams.replicates)
-        return Client(np.zeros((R, 0, common.dimension)), np.zeros((R, clients, 0)), np.zeros((R, clients, 0)))
+        return CentresClient(np.zeros((R, 0, common.dimension)), np.zeros((R, clients, 0)), np.zeros((R, clients, 0)))
 
-    def given_centres(self, samples: Held, turn: Turn) -> Centres:
+    def given_centres(self, samples: ClientRows, turn: Turn) -> Centres:
         """Draw some of each client's samples, without replacement, as centres."""
         drawn = turn.vectors(Role.CENTRES, self.centres)
         ends = np.cumsum(samples.count)
@@ -101,13 +101,13 @@ class Nystroem(HoldOut, OnBatches):
         ]
         return Centres(Ragged(tuple(some)))
 
-    def told_centres(self, down: Centres, clients: int) -> Client:
+    def told_centres(self, down: Centres, clients: int) -> CentresClient:
         """A client's state after it has received all centres."""
         centres = all_centres(down)
         zeros = np.zeros((len(centres), clients, centres.shape[1]))
-        return Client(centres, zeros, zeros)
+        return CentresClient(centres, zeros, zeros)
 
-    def rows(self, common: Common, client: Client, samples: Held) -> Rows:
+    def rows(self, common: Common, client: CentresClient, samples: ClientRows) -> Rows:
         """The clients' samples in the space that the centres span."""
         return samples.rows(SPACE, lambda: CentreBank(common.dictionary, client.centres))
 
@@ -117,9 +117,9 @@ class Nystroem(HoldOut, OnBatches):
         bank = CentreBank(world.dictionary, all_centres(self.given_centres(world.held, everyone)))
         return world.held.rows(SPACE, lambda: bank), world.tested.rows(SPACE, lambda: bank)
 
-    def functions(self, world: World, state: Star, t: int) -> tuple[OnPoints, ...]:
+    def functions(self, world: World, state: StarState, t: int) -> tuple[OnPoints, ...]:
         """The common function, a sum over the centres; no client misses a round, so all clients have the same."""
-        client: Client = state.client
+        client: CentresClient = state.client
         dictionary = world.dictionary
         alpha = CentreBank(dictionary, client.centres).coefficients(client.theta[:, :1])
         kernel = np.array(dictionary.families), np.asarray(dictionary.scales, np.float64)
@@ -176,7 +176,7 @@ class DkrrNyCm(Nystroem):
     label: ClassVar[str] = "DKRR-NY-CM"
     exchanges: ClassVar[int] = 3
 
-    def start(self, common: Common, clients: int) -> tuple[DkrrServer, Client]:
+    def start(self, common: Common, clients: int) -> tuple[DkrrServer, CentresClient]:
         """Start without centres."""
         client = self.client_before(common, clients)
         none = np.zeros((len(client.centres), 0))
@@ -193,8 +193,8 @@ class DkrrNyCm(Nystroem):
         )
 
     def client(
-        self, common: Common, client: Client, down: Centres | Vector | None, samples: Held, turn: Turn
-    ) -> tuple[Client, Centres | Vector | None, Array | None]:
+        self, common: Common, client: CentresClient, down: Centres | Vector | None, samples: ClientRows, turn: Turn
+    ) -> tuple[CentresClient, Centres | Vector | None, Array | None]:
         """Send centres or the gradient, then the client's solution or step, then receive theta."""
         lam = self.lam / turn.together  # a client's share of the regulariser of the sum over all clients
         if down is None and turn.t == 0:
@@ -209,7 +209,7 @@ class DkrrNyCm(Nystroem):
             return client, Vector(PerClient(gram_product(rows, client.theta) - target_product(rows))), None
         told = np.repeat(down.vector.dense().values[:, None], K, axis=1)
         if turn.exchange == 2:
-            return Client(client.centres, told, client.direction), None, told
+            return CentresClient(client.centres, told, client.direction), None, told
         return client, Vector(PerClient(_factor_ridge(samples, rows, lam).solve(told))), None
 
     def server(
@@ -231,7 +231,7 @@ class DkrrNyCm(Nystroem):
         return DkrrServer(server.centres, theta, server.gradient)
 
 
-def _factor_ridge(samples: Held, rows: Rows, lam: float) -> Ridge:
+def _factor_ridge(samples: ClientRows, rows: Rows, lam: float) -> Ridge:
     """(Phi_k'Phi_k / n_k + lam I)^-1 for each client, factored once."""
     made = samples.made.named
     if "ridge" not in made:
@@ -263,7 +263,7 @@ class Falkon(Nystroem):
     label: ClassVar[str] = "FALKON"
     exchanges: ClassVar[int] = 2
 
-    def start(self, common: Common, clients: int) -> tuple[FalkonServer, Client]:
+    def start(self, common: Common, clients: int) -> tuple[FalkonServer, CentresClient]:
         """Start without centres."""
         client = self.client_before(common, clients)
         none = np.zeros((len(client.centres), 0))
@@ -276,8 +276,8 @@ class Falkon(Nystroem):
         return Vector(SameForAll(server.step if turn.exchange else server.direction))
 
     def client(
-        self, common: Common, client: Client, down: Centres | Vector | None, samples: Held, turn: Turn
-    ) -> tuple[Client, Centres | Vector | None, Array | None]:
+        self, common: Common, client: CentresClient, down: Centres | Vector | None, samples: ClientRows, turn: Turn
+    ) -> tuple[CentresClient, Centres | Vector | None, Array | None]:
         """Send centres and b_k in the first round; later send a product and take the step."""
         if down is None:
             return client, self.given_centres(samples, turn), None
@@ -289,9 +289,9 @@ class Falkon(Nystroem):
         told = np.repeat(down.vector.dense().values.reshape(len(client.theta), 1, -1), K, axis=1)
         if turn.exchange == 0:
             sent = Vector(PerClient(gram_product(self.rows(common, client, samples), told)))
-            return Client(client.centres, client.theta, told), sent, None
+            return CentresClient(client.centres, client.theta, told), sent, None
         theta = client.theta + told * client.direction
-        return Client(client.centres, theta, client.direction), None, theta
+        return CentresClient(client.centres, theta, client.direction), None, theta
 
     def server(
         self, common: Common, server: FalkonServer, up: Centres | Vector | None, share: Array, turn: Turn

@@ -20,8 +20,8 @@ from fkl.algorithms.base import World
 from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
-from fkl.contract.star import OnBatches, Star, Turn
-from fkl.contract.world import FEATURES, Common, Held
+from fkl.contract.star import OnBatches, StarState, Turn
+from fkl.contract.world import FEATURES, ClientRows, Common
 from fkl.data.problem import Batch, Problem
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
@@ -30,7 +30,7 @@ from fkl.wire.payloads import PerClient, SameForAll
 
 
 @dataclass(frozen=True)
-class Statistics:
+class RidgeStatistics:
     """Message of a client: sums over its samples.
 
     Parameters
@@ -46,14 +46,14 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class Theta:
+class LearnedTheta:
     """Message to all clients: the learned theta, (R, P)."""
 
     theta: SameForAll
 
 
 @dataclass
-class Learned:
+class RidgeState:
     """State: theta (R, P) at the server, (R, K, P) at clients."""
 
     theta: Array
@@ -89,24 +89,24 @@ class OneShotRidge(HoldOut, OnBatches):
             kernels.N == 1, "kernels.N", kernels.N, f"1: {self.label} learns one kernel, for example kernels=rbf_single"
         )
 
-    def start(self, common: Common, clients: int) -> tuple[Learned, Learned]:
+    def start(self, common: Common, clients: int) -> tuple[RidgeState, RidgeState]:
         """Start from theta = 0."""
         self.require_fits(common.dictionary)
         R, P = common.bank.replicates, common.bank.width
-        return Learned(np.zeros((R, P))), Learned(np.zeros((R, clients, P)))
+        return RidgeState(np.zeros((R, P))), RidgeState(np.zeros((R, clients, P)))
 
-    def broadcast(self, common: Common, server: Learned, turn: Turn) -> Theta | None:
+    def broadcast(self, common: Common, server: RidgeState, turn: Turn) -> LearnedTheta | None:
         """Send nothing in the first exchange, and theta in the second."""
-        return None if turn.exchange == 0 else Theta(SameForAll(server.theta))
+        return None if turn.exchange == 0 else LearnedTheta(SameForAll(server.theta))
 
     def client(
-        self, common: Common, client: Learned, down: Theta | None, samples: Held, turn: Turn
-    ) -> tuple[Learned, Statistics | None, Array | None]:
+        self, common: Common, client: RidgeState, down: LearnedTheta | None, samples: ClientRows, turn: Turn
+    ) -> tuple[RidgeState, RidgeStatistics | None, Array | None]:
         """Send the statistics in the first exchange, and return theta in the second."""
         if down is not None:
             here = samples.present[:, None]
             theta = np.where(here, down.theta.dense().values[:, None], client.theta)
-            return Learned(theta), None, theta
+            return RidgeState(theta), None, theta
         if turn.exchange:  # no client has answered, so the server has learned nothing
             return client, None, client.theta
         rows = samples.rows(FEATURES, lambda: common.bank)
@@ -115,9 +115,11 @@ class OneShotRidge(HoldOut, OnBatches):
         gram, size = np.empty((R, K, len(upper[0]))), rows.count if self.means else np.ones(K)
         for k in range(K):
             gram[:, k] = rows.gram(k)[:, *upper] / size[k]
-        return client, Statistics(PerClient(gram), PerClient(rows.weigh(rows.targets) / size[:, None])), None
+        return client, RidgeStatistics(PerClient(gram), PerClient(rows.weigh(rows.targets) / size[:, None])), None
 
-    def server(self, common: Common, server: Learned, up: Statistics | None, share: Array, turn: Turn) -> Learned:
+    def server(
+        self, common: Common, server: RidgeState, up: RidgeStatistics | None, share: Array, turn: Turn
+    ) -> RidgeState:
         """Compute theta from sums over the clients whose messages arrived, with equal shares."""
         if up is None:
             return server
@@ -130,7 +132,7 @@ class OneShotRidge(HoldOut, OnBatches):
         theta = [_solve_ridge(one, b.T, self.lam).T.ravel() for one, b in zip(gram, pull, strict=True)]
         return replace(server, theta=np.stack(theta))
 
-    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+    def functions(self, world: World, state: StarState, t: int) -> tuple[OnFeatures, ...]:
         """The function of the server's theta."""
         theta = state.server.theta[:, None, None]
         return OnFeatures.of_replicates(world.bank, theta, np.ones(theta.shape[:3]))

@@ -16,10 +16,10 @@ from fkl.basics.arrays import Array, is_traced
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
-from fkl.contract.star import Federated, Samples, Star, Turn
+from fkl.contract.star import Federated, Samples, StarState, Turn
 from fkl.contract.world import FEATURE_KEYS, Common, Outcome, World
 from fkl.kernels.client_tiles import client_tiles
-from fkl.kernels.functions import Network
+from fkl.kernels.functions import NetworkFunction
 from fkl.wire.payloads import PerClient, RankOne, SameForAll
 
 MOST_PARAMETERS = 10_000_000
@@ -27,21 +27,21 @@ MOST_STEPS = 1000
 
 
 @dataclass(frozen=True)
-class Down:
+class GlobalNetwork:
     """Message to all clients: the global network, one matrix (R, outputs, inputs + 1) per layer."""
 
     network: tuple[SameForAll, ...]
 
 
 @dataclass(frozen=True)
-class Up:
+class NetworkGradient:
     """Message of a client: its gradient at its personal network, or the sum over its steps, one array per layer."""
 
     network: tuple[RankOne | PerClient, ...]
 
 
 @dataclass
-class Server:
+class NetworkServer:
     """State of the server: the global network, one matrix (R, outputs, inputs + 1) per layer, biases last."""
 
     layers: list[Array]
@@ -103,7 +103,7 @@ class PerFedAvg(WithLoss, Federated):
             )
         return [dimension, *[neurons] * layers, 1]
 
-    def start(self, common: Common, clients: int) -> tuple[Server, None]:
+    def start(self, common: Common, clients: int) -> tuple[NetworkServer, None]:
         """Start with Glorot's uniform initialisation and biases of 0; clients hold nothing."""
         widths = self.widths(common.dimension)
         generators = common.streams.generators(Role.NETWORK_WEIGHTS)
@@ -113,15 +113,15 @@ class PerFedAvg(WithLoss, Federated):
             layer = np.zeros((len(generators), outputs, inputs + 1), common.precision)
             layer[..., :-1] = [generator.uniform(-bound, bound, (outputs, inputs)) for generator in generators]
             layers.append(layer)
-        return Server(layers), None
+        return NetworkServer(layers), None
 
-    def broadcast(self, common: Common, server: Server, turn: Turn) -> Down:
+    def broadcast(self, common: Common, server: NetworkServer, turn: Turn) -> GlobalNetwork:
         """Send the global network to all clients."""
-        return Down(tuple(SameForAll(layer) for layer in server.layers))
+        return GlobalNetwork(tuple(SameForAll(layer) for layer in server.layers))
 
     def client(
-        self, common: Common, client: None, down: Down, samples: Samples, turn: Turn
-    ) -> tuple[None, Up, Outcome]:
+        self, common: Common, client: None, down: GlobalNetwork, samples: Samples, turn: Turn
+    ) -> tuple[None, NetworkGradient, Outcome]:
         """Predict with the global network, then take first-order MAML steps."""
         layers = [layer.values for layer in down.network]
         x = common.xp.tile(samples.x.astype(common.precision), (layers[0].shape[0], 1, 1))
@@ -145,7 +145,7 @@ class PerFedAvg(WithLoss, Federated):
                 total = [summed + step for summed, step in zip(total, steps, strict=True)]
             y_hat = shown[0].reshape(R, K)
             gradients = tuple(PerClient(summed.reshape(R, K, *summed.shape[1:])) for summed in total)
-        return None, Up(gradients), Outcome(y_hat.astype(np.float64), None, lambda: np.zeros(y_hat.shape))
+        return None, NetworkGradient(gradients), Outcome(y_hat.astype(np.float64), None, lambda: np.zeros(y_hat.shape))
 
     def _meta_gradient(
         self, layers: list[Array], x: Array, target: Array, common: Common
@@ -158,15 +158,17 @@ class PerFedAvg(WithLoss, Federated):
         personal_delta = backward_pass(layers, personal_a, slope(personal_y_hat, target), (alpha, a, delta))
         return y_hat, tuple(RankOne(d, inputs) for d, inputs in zip(personal_delta, personal_a, strict=True))
 
-    def server(self, common: Common, server: Server, up: Up, share: Array, turn: Turn) -> Server:
+    def server(
+        self, common: Common, server: NetworkServer, up: NetworkGradient, share: Array, turn: Turn
+    ) -> NetworkServer:
         """Step w <- w - eta times the clients' mean gradient."""
         eta = self._rate(self.eta, common)
         means = [gradient.mean(share).astype(common.precision) for gradient in up.network]
-        return Server([layer - eta * mean for layer, mean in zip(server.layers, means, strict=True)])
+        return NetworkServer([layer - eta * mean for layer, mean in zip(server.layers, means, strict=True)])
 
-    def functions(self, world: World, state: Star, t: int) -> tuple[Network, ...]:
+    def functions(self, world: World, state: StarState, t: int) -> tuple[NetworkFunction, ...]:
         """The global network; clients predict with it before they adapt it to a sample."""
-        return tuple(Network.from_layers(list(layers)) for layers in zip(*state.server.layers, strict=True))
+        return tuple(NetworkFunction.from_layers(list(layers)) for layers in zip(*state.server.layers, strict=True))
 
     def _rate(self, key: float | None, common: Common) -> float:
         return float(1 / np.sqrt(common.rounds)) if key is None else key

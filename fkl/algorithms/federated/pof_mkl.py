@@ -10,19 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import array_namespace, mixture_norm, softmax, squared_norms
-from fkl.algorithms.federated.descent import Descent, Gradients, Parameters, Server
+from fkl.algorithms.federated.descent import Descent, DescentServer, Gradients, Parameters
 from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
 from fkl.basics.random_streams import Role
-from fkl.contract.star import Samples, Star, Turn
+from fkl.contract.star import Samples, StarState, Turn
 from fkl.contract.world import Common, Outcome, World
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 
 
 @dataclass
-class Client:
+class WeightsClient:
     """State of a client: log w (R, K, N) of its own mixture of kernels."""
 
     log_w: Array
@@ -71,16 +71,16 @@ class PofMkl(Descent):
         """Refuse bins with more kernels than the dictionary has."""
         require(self.M <= kernels.N, "M", self.M, f"an integer from 1 to kernels.N={kernels.N}")
 
-    def start(self, common: Common, clients: int) -> tuple[Server, Client]:
+    def start(self, common: Common, clients: int) -> tuple[DescentServer, WeightsClient]:
         """Algorithm 2, Initialize: theta_i = 0, w_ik = 1."""
         bank, N = common.bank, common.dictionary.N
         self.require_fits(common.dictionary)
         theta = common.xp.zeros((bank.replicates, N, bank.width))
-        return Server(theta), Client(common.xp.zeros((bank.replicates, clients, N)))
+        return DescentServer(theta), WeightsClient(common.xp.zeros((bank.replicates, clients, N)))
 
     def client(
-        self, common: Common, client: Client, down: Parameters, samples: Samples, turn: Turn
-    ) -> tuple[Client, Gradients, Outcome]:
+        self, common: Common, client: WeightsClient, down: Parameters, samples: Samples, turn: Turn
+    ) -> tuple[WeightsClient, Gradients, Outcome]:
         """Predict, update the kernels' weights, and send the gradients of one bin."""
         bank, theta, log_w = common.bank, down.theta.values, client.log_w
         f = bank.predict(samples.x, theta)  # eq. (5)
@@ -93,9 +93,9 @@ class PofMkl(Descent):
         by = log_w if self.bins_by == "current" else updated
         chosen, p = choose_bin(by, self.M, self.xi, turn.uniform(Role.SELECTION))
         gradients = self.gradients(common, samples, theta, f, chosen / p, chosen)  # eq. (9)
-        return Client(updated), Gradients(gradients), Outcome(y_hat, loss, lambda: mixture_norm(w, theta))
+        return WeightsClient(updated), Gradients(gradients), Outcome(y_hat, loss, lambda: mixture_norm(w, theta))
 
-    def log_weights(self, state: Star) -> Array:
+    def log_weights(self, state: StarState) -> Array:
         """Log w of every client's kernels, (R, K, N)."""
         log_w: Array = state.client.log_w
         return log_w
@@ -106,7 +106,7 @@ class PofMkl(Descent):
         eta_k = 1 / np.sqrt(world.problem.rounds) if self.eta_k is None else self.eta_k
         return eta_k * world.present(t)[:, None] * outcome.loss
 
-    def functions(self, world: World, state: Star, t: int) -> tuple[OnFeatures, ...]:
+    def functions(self, world: World, state: StarState, t: int) -> tuple[OnFeatures, ...]:
         """Every client's own mixture of the server's kernels."""
         return OnFeatures.of_replicates(world.bank, state.server.theta[:, None], softmax(state.client.log_w))
 

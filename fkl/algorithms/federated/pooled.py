@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from fkl.algorithms.online.learners import AdaRaker, Learner, Raker
+from fkl.algorithms.online.learners import AdaRaker, OnlineLearner, Raker
 from fkl.algorithms.online.omkl_gf import OmklGf
 from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError
@@ -19,14 +19,14 @@ from fkl.wire.payloads import PerClient
 
 
 @dataclass(frozen=True)
-class Features:
+class SampleFeatures:
     """Message of a client: the features of its sample, (R, K, d)."""
 
     features: PerClient
 
 
 @dataclass(frozen=True)
-class Prediction:
+class PredictionMessage:
     """Message to a client: the prediction for its sample, (R, K)."""
 
     prediction: PerClient
@@ -63,8 +63,8 @@ class Serving:
 
 
 @dataclass(frozen=True)
-class Pooled(Federated, Learner):
-    """Mixin in front of a `Learner`, which then runs at the server, round after round and client after client.
+class Pooled(Federated, OnlineLearner):
+    """Mixin in front of a `OnlineLearner`, which then runs at the server, round after round and client after client.
 
     A client sends the d features of its sample, receives one prediction and sends one target. Nothing is private. In a
     simulation, the learner processes a round of all clients at once, which changes numbers only by rounding.
@@ -83,17 +83,17 @@ class Pooled(Federated, Learner):
             self._learner(_world_of_learner(common, total, nothing, np.zeros(1))), 0, total, nothing, nothing
         ), None
 
-    def broadcast(self, common: Common, server: Serving, turn: Turn) -> Prediction | None:
+    def broadcast(self, common: Common, server: Serving, turn: Turn) -> PredictionMessage | None:
         """Send nothing in the first exchange, and the prediction in the second."""
-        return Prediction(PerClient(server.y_hat)) if turn.exchange else None
+        return PredictionMessage(PerClient(server.y_hat)) if turn.exchange else None
 
     def client(
-        self, common: Common, client: None, down: Prediction | None, samples: Samples, turn: Turn
-    ) -> tuple[None, Features | Target, Outcome | None]:
+        self, common: Common, client: None, down: PredictionMessage | None, samples: Samples, turn: Turn
+    ) -> tuple[None, SampleFeatures | Target, Outcome | None]:
         """Send the features, then the target; no client knows the server's model."""
         R = common.bank.replicates
         if down is None:
-            return None, Features(PerClient(np.broadcast_to(samples.x, (R, *samples.x.shape)))), None
+            return None, SampleFeatures(PerClient(np.broadcast_to(samples.x, (R, *samples.x.shape)))), None
         y_hat = down.prediction.values
         unknown = np.full_like(y_hat, np.nan)  # |f|^2 is unknown, because the function stays at the server
         return None, Target(PerClient(np.broadcast_to(samples.y, y_hat.shape))), Outcome(y_hat, None, lambda: unknown)
@@ -101,7 +101,7 @@ class Pooled(Federated, Learner):
     def server(self, common: Common, server: Serving, up: Any, share: Array, turn: Turn) -> Serving:
         """Predict when the features have arrived, and learn when the target has arrived."""
         now = slice(server.count, server.count + 1)
-        if isinstance(up, Features):
+        if isinstance(up, SampleFeatures):
             x = up.features.values[0]
             # Predict with a copy, because the learner runs whole rounds, but the target has not yet arrived
             guess = self.play(_world_of_learner(common, server.total, x, np.zeros(1)), deepcopy(server.learner), now)
@@ -118,10 +118,10 @@ class Pooled(Federated, Learner):
         channel, problem = world.channel, world.problem
         x, y, _ = problem.round(t)
         R = world.bank.replicates
-        channel.up(Features(PerClient(np.broadcast_to(x, (R, *x.shape)))))
+        channel.up(SampleFeatures(PerClient(np.broadcast_to(x, (R, *x.shape)))))
         state = self.play(at_the_server(world), state, slice(t * problem.clients, (t + 1) * problem.clients))
         played = state.played
-        channel.down(Prediction(PerClient(played.y_hat)))
+        channel.down(PredictionMessage(PerClient(played.y_hat)))
         channel.up(Target(PerClient(np.broadcast_to(y, played.y_hat.shape))))
         return state, Outcome(played.y_hat, played.loss, lambda: played.squared_norm)
 

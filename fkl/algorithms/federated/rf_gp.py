@@ -17,7 +17,7 @@ from fkl.algorithms.gaussian_processes import (
     FIRST_LEVEL,
     GaussianProcesses,
     Moments,
-    Prediction,
+    NormalPrediction,
     from_lower_triangle,
     kernel_posterior,
     lower_triangle,
@@ -30,16 +30,16 @@ from fkl.algorithms.gaussian_processes import (
 from fkl.basics.arrays import Array, choose_branch
 from fkl.basics.errors import require
 from fkl.basics.keys import key
-from fkl.contract.star import Federated, Samples, Star, Turn
+from fkl.contract.star import Federated, Samples, StarState, Turn
 from fkl.contract.world import Common, Outcome, World
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
 from fkl.kernels.functions import Gaussian, OnFeatures
-from fkl.wire.payloads import PerClient, SameForAll, Selected
+from fkl.wire.payloads import PerClient, SameForAll, SelectedEntries
 
 
 @dataclass(frozen=True)
-class Posterior:
+class PosteriorMessage:
     """Message to all clients: the model with which they predict, for each kernel that is still learned.
 
     Parameters
@@ -51,14 +51,14 @@ class Posterior:
         Noise s2, and the logarithm of the evidence.
     """
 
-    theta: SameForAll | Selected
-    root: SameForAll | Selected
-    noise: SameForAll | Selected
-    log_w: SameForAll | Selected
+    theta: SameForAll | SelectedEntries
+    root: SameForAll | SelectedEntries
+    noise: SameForAll | SelectedEntries
+    log_w: SameForAll | SelectedEntries
 
 
 @dataclass(frozen=True)
-class Statistics:
+class GpStatistics:
     """Message of a client: sums over its samples since its last message, S and b of each kernel, and n and q."""
 
     moments: Moments
@@ -67,7 +67,7 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Summary:
-    """Message of a client: a few synthetic samples with nearly the sums of `Statistics`, if these are too large.
+    """Message of a client: a few synthetic samples with nearly the sums of `GpStatistics`, if these are too large.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class Summary:
 
 
 @dataclass
-class Server:
+class SumsServer:
     """The server's state.
 
     Parameters
@@ -113,7 +113,7 @@ class Server:
 
 
 @dataclass
-class Client:
+class EvidenceClient:
     """State of a client: the samples that it has not yet sent, and how well each kernel predicted its samples.
 
     Parameters
@@ -191,7 +191,7 @@ class RfGp(GaussianProcesses, Federated):
         fits = self.M is None or self.M <= kernels.N
         require(fits, "M", self.M, f"an integer from 1 to kernels.N={kernels.N}, or null")
 
-    def start(self, common: Common, clients: int) -> tuple[Server, Client]:
+    def start(self, common: Common, clients: int) -> tuple[SumsServer, EvidenceClient]:
         """Start from the prior theta ~ N(0, I)."""
         bank, xp = common.bank, common.xp
         R, N, P = bank.replicates, bank.kernels, bank.width
@@ -199,30 +199,30 @@ class RfGp(GaussianProcesses, Federated):
         none, gram, pull, totals = xp.full(R, -1), xp.zeros((R, N, P, P)), xp.zeros((R, N, P)), xp.zeros((R, 2))
         noise = xp.full((R, N), FIRST_LEVEL if self.noise is None else self.noise)
         known = kernel_posterior(common, gram, pull, totals, noise)
-        server = Server(gram, pull, totals, noise, *known, xp.ones((R, N), bool), none, none, clients)
+        server = SumsServer(gram, pull, totals, noise, *known, xp.ones((R, N), bool), none, none, clients)
         B = 0 if self.flush == 1 else common.rounds
         x = xp.zeros((R, clients, B, common.dimension), bank.precision)
         at = xp.full((R, clients, B), -1)
-        return server, Client(x, xp.zeros((R, clients, B)), at, xp.zeros((R, clients, N)))
+        return server, EvidenceClient(x, xp.zeros((R, clients, B)), at, xp.zeros((R, clients, N)))
 
-    def broadcast(self, common: Common, server: Server, turn: Turn) -> Posterior:
+    def broadcast(self, common: Common, server: SumsServer, turn: Turn) -> PosteriorMessage:
         """Send the posterior of all kernels, or of those that are still learned."""
         known = server.theta, lower_triangle(server.root), server.noise, server.evidence
         if self.M is None:
-            return Posterior(*(SameForAll(values) for values in known))
+            return PosteriorMessage(*(SameForAll(values) for values in known))
         R, N = server.active.shape
         chosen = common.xp.broadcast_to(server.active[:, None], (R, server.clients, N))
-        return Posterior(*(Selected(values, chosen) for values in known))
+        return PosteriorMessage(*(SelectedEntries(values, chosen) for values in known))
 
     def client(
-        self, common: Common, client: Client, down: Posterior, samples: Samples, turn: Turn
-    ) -> tuple[Client, Statistics | Summary | None, Outcome]:
+        self, common: Common, client: EvidenceClient, down: PosteriorMessage, samples: Samples, turn: Turn
+    ) -> tuple[EvidenceClient, GpStatistics | Summary | None, Outcome]:
         """Predict with the mixture of all kernels, update their weights, and send the sums that are due."""
         bank, xp, here = common.bank, common.xp, samples.present
         theta, noise, log_w = (payload.values for payload in (down.theta, down.noise, down.log_w))
         active = xp.ones(noise.shape, bool) if self.M is None else down.theta.chosen[:, 0]  # type: ignore[union-attr]
         mean, spread = bank.gaussian(samples.x, theta, from_lower_triangle(down.root.values))
-        own = Prediction(mean, noise[:, None] * (1 + spread))
+        own = NormalPrediction(mean, noise[:, None] * (1 + spread))
         w = weights_of_active(client.log_w if self.personal else log_w[:, None], active[:, None])
         y_hat, variance = own.mixture_moments(w)
         loss = (mean - samples.y[:, None]) ** 2 + self.lam * squared_norms(theta)[:, None]
@@ -255,12 +255,12 @@ class RfGp(GaussianProcesses, Federated):
         moments = Moments(bank, x, y, weight, None if self.M is None else active)
         client = replace(client, at=xp.where(here[:, None], -1, client.at))
         if self.rank is None:
-            return client, Statistics(moments, sent), outcome
+            return client, GpStatistics(moments, sent), outcome
         return client, Summary(moments.low_rank_samples(min(self.rank, t + 1)), sent), outcome
 
     def server(
-        self, common: Common, server: Server, up: Statistics | Summary | None, share: Array, turn: Turn
-    ) -> Server:
+        self, common: Common, server: SumsServer, up: GpStatistics | Summary | None, share: Array, turn: Turn
+    ) -> SumsServer:
         """Add up the messages, choose noise levels and kernels if due, and compute the posterior.
 
         S <- f^(rounds since) S + sum_k S_k, and likewise for b, n and q.
@@ -293,16 +293,16 @@ class RfGp(GaussianProcesses, Federated):
             half = -(-int(active[0].sum()) // 2)
             active = most_evident_kernels(known.evidence, active, max(self.M, half))
         now = common.xp.full_like(server.heard, t)
-        return Server(gram, pull, totals, noise, *known, active, now, decided, server.clients)
+        return SumsServer(gram, pull, totals, noise, *known, active, now, decided, server.clients)
 
-    def log_evidence(self, state: Star) -> Array:
+    def log_evidence(self, state: StarState) -> Array:
         """Logarithm of the mean evidence over kernels, (R,)."""
         evidence: Array = state.server.evidence
         return np.asarray(scipy.special.logsumexp(evidence, axis=-1) - np.log(evidence.shape[-1]))
 
-    def functions(self, world: World, state: Star, t: int) -> tuple[Gaussian, ...]:
+    def functions(self, world: World, state: StarState, t: int) -> tuple[Gaussian, ...]:
         """Every client's mixture of the kernels' normal distributions."""
-        server: Server = state.server
+        server: SumsServer = state.server
         log_w = state.client.log_w if self.personal else server.evidence[:, None]
         w = weights_of_active(log_w, server.active[:, None])
         means = OnFeatures.of_replicates(world.bank, server.theta[:, None], w)

@@ -31,7 +31,7 @@ from fkl.kernels.functions import OnFeatures, OnPoints
 
 
 @dataclass(frozen=True)
-class Played:
+class PlayedRounds:
     """Results of a block of B rounds.
 
     Parameters
@@ -53,7 +53,7 @@ class Played:
 
 
 @dataclass(frozen=True)
-class Learner(Keys):
+class OnlineLearner(Keys):
     """A single client without a network: predict from x_t, see y_t, learn, in the order of the stream.
 
     Rounds run in blocks of `block`, which changes numbers only by rounding: within `play`, every prediction is made
@@ -140,11 +140,11 @@ class OmkrState:
 
     a: Array
     log_w: Array
-    played: Played | None = None
+    played: PlayedRounds | None = None
 
 
 @dataclass(frozen=True)
-class Omkr(WithLoss, Learner):
+class Omkr(WithLoss, OnlineLearner):
     """f_i(x_t) = sum_{s<t} a_is k_i(x_t, x_s), a_it = -eta_t l'(f_i(x_t), y_t) / 2, w_i <- w_i 0.5^l(f_i, y).
 
     Round by round, this takes T^2 N / 2 kernel values and one long sum after another. For a block of rounds, f solves a
@@ -196,7 +196,7 @@ class Omkr(WithLoss, Learner):
         replicates = (len(world.streams.replicates), len(y))
         y_hat = np.broadcast_to((softmax(log_w) * f).sum(axis=-1), replicates)
         loss = np.broadcast_to(loss, (*replicates, loss.shape[-1]))
-        return OmkrState(state.a, after, Played(y_hat, np.zeros(replicates), loss))
+        return OmkrState(state.a, after, PlayedRounds(y_hat, np.zeros(replicates), loss))
 
     def log_weights(self, state: OmkrState) -> Array:
         """Log w of the kernels, (R or 1, N)."""
@@ -233,16 +233,16 @@ class Poly2(Omkr):
 
 
 @dataclass
-class State:
+class LearnerState:
     """State: theta (R, N, P) and log w (R, N)."""
 
     theta: Array
     log_w: Array
-    played: Played | None = None
+    played: PlayedRounds | None = None
 
 
 @dataclass(frozen=True)
-class Raker(WithLoss, Learner):
+class Raker(WithLoss, OnlineLearner):
     """theta_i <- theta_i - eta_t grad L_i and w_i <- w_i exp(-eta_t L_i), L_i = l(f_i, y) + lam |theta_i|^2."""
 
     label: ClassVar[str] = "Raker"
@@ -251,14 +251,14 @@ class Raker(WithLoss, Learner):
 
     lam: float = key(1e-3, "Regularisation lambda.", least=0)
 
-    def init(self, world: World) -> State:
+    def init(self, world: World) -> LearnerState:
         """Start from theta_i = 0, w_i = 1."""
         self.require_one(world)
         bank = world.bank
         shape = (bank.replicates, bank.kernels)
-        return State(np.zeros((*shape, bank.width), bank.precision), np.zeros(shape))
+        return LearnerState(np.zeros((*shape, bank.width), bank.precision), np.zeros(shape))
 
-    def play(self, world: World, state: State, rounds: slice) -> State:
+    def play(self, world: World, state: LearnerState, rounds: slice) -> LearnerState:
         """Let each kernel learn the block alone, since kernels are independent; then mix them by their losses."""
         x, y = stream_samples(world, rounds)
         eta = self.rates(rounds)
@@ -266,10 +266,10 @@ class Raker(WithLoss, Learner):
         loss = self.pointwise.value(f, y[:, None]) + self.lam * squared_norm
         log_w, after = falling_weights(state.log_w, eta[:, None] * loss)
         w = softmax(log_w)
-        played = Played((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1), loss)
-        return State(theta, after, played)
+        played = PlayedRounds((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1), loss)
+        return LearnerState(theta, after, played)
 
-    def log_weights(self, state: State) -> Array:
+    def log_weights(self, state: LearnerState) -> Array:
         """Log w of the kernels, (R, N)."""
         return state.log_w
 
@@ -292,13 +292,13 @@ class Raker(WithLoss, Learner):
         rates: Array = self.eta / np.sqrt(np.arange(t * clients, (t + 1) * clients) + 1)
         return rates
 
-    def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
+    def functions(self, world: World, state: LearnerState, t: int) -> tuple[OnFeatures, ...]:
         """The mixture of all kernels."""
         return OnFeatures.of_replicates(world.bank, state.theta[:, None], softmax(state.log_w)[:, None])
 
 
 @dataclass(frozen=True)
-class Rfomkr(WithLoss, Learner):
+class Rfomkr(WithLoss, OnlineLearner):
     """theta_i <- theta_i - eta_t l'(f_i, y) z_i and w_i <- w_i 0.5^l(f_i, y), starting from w_i = 1/N."""
 
     label: ClassVar[str] = "RFOMKR"
@@ -311,23 +311,23 @@ class Rfomkr(WithLoss, Learner):
         "published errors of RFOMKR are therefore ten times those of every other method.",
     )
 
-    def init(self, world: World) -> State:
+    def init(self, world: World) -> LearnerState:
         """Start from theta_i = 0, w_i = 1 / N."""
         self.require_one(world)
         bank = world.bank
         shape = (bank.replicates, bank.kernels)
-        return State(np.zeros((*shape, bank.width), bank.precision), np.full(shape, -np.log(bank.kernels)))
+        return LearnerState(np.zeros((*shape, bank.width), bank.precision), np.full(shape, -np.log(bank.kernels)))
 
-    def play(self, world: World, state: State, rounds: slice) -> State:
+    def play(self, world: World, state: LearnerState, rounds: slice) -> LearnerState:
         """Let each kernel learn the block alone; then mix them by their losses."""
         x, y = stream_samples(world, rounds)
         f, squared_norm, theta = world.bank.follow(x, y, self.rates(rounds), 0.0, state.theta, self.pointwise)
         loss = self.pointwise.value(f, y[:, None])
         log_w, after = falling_weights(state.log_w, np.log(2) * loss)  # w_i 0.5^loss, in logarithms
         w = self._weights(log_w)
-        return State(theta, after, Played((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1), loss))
+        return LearnerState(theta, after, PlayedRounds((w * f).sum(axis=-1), (w * squared_norm).sum(axis=-1), loss))
 
-    def log_weights(self, state: State) -> Array:
+    def log_weights(self, state: LearnerState) -> Array:
         """Log w of the kernels, (R or 1, N)."""
         return state.log_w
 
@@ -336,7 +336,7 @@ class Rfomkr(WithLoss, Learner):
         assert outcome.loss is not None
         return np.log(2) * outcome.loss[:, 0]
 
-    def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
+    def functions(self, world: World, state: LearnerState, t: int) -> tuple[OnFeatures, ...]:
         """The weighted sum of all kernels."""
         return OnFeatures.of_replicates(world.bank, state.theta[:, None], self._weights(state.log_w)[:, None])
 
@@ -351,11 +351,11 @@ class AdaRakerState:
     theta: Array
     log_w: Array
     log_h: Array
-    played: Played | None = None
+    played: PlayedRounds | None = None
 
 
 @dataclass(frozen=True)
-class AdaRaker(WithLoss, Learner):
+class AdaRaker(WithLoss, OnlineLearner):
     """On every I = [m 2^j, (m + 1) 2^j), m >= 1, an instance of Raker learns with the constant step size eta_I.
 
     eta_I = min(1/2, eta / |I|^(1/2)), and f_hat = sum_I h_I f_I / sum_I h_I over the 1 + floor(log2 t) intervals that
@@ -430,7 +430,7 @@ class AdaRaker(WithLoss, Learner):
             y_hat[:, b], norm[:, b] = (h * f[:, b]).sum(axis=1), (h * squared_norm[:, b]).sum(axis=1)
             losses = self.pointwise.value(f[:, b], y[b]) + self.lam * squared_norm[:, b]
             log_h -= steps * (losses - (self.pointwise.value(y_hat[:, b], y[b]) + self.lam * norm[:, b])[:, None])
-        return AdaRakerState(theta, log_w, log_h, Played(y_hat, norm))
+        return AdaRakerState(theta, log_w, log_h, PlayedRounds(y_hat, norm))
 
     def functions(self, world: World, state: AdaRakerState, t: int) -> tuple[OnFeatures, ...]:
         """The mixture of all kernels of all instances, including those that begin in round t."""

@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from fkl.algorithms.base import World
-from fkl.algorithms.online.learners import Played
+from fkl.algorithms.online.learners import PlayedRounds
 from fkl.algorithms.online.selection import (
     Selective,
     draw_index,
@@ -29,7 +29,7 @@ MOST_NODES = 10_000
 
 
 @dataclass
-class State:
+class GraphFeedbackState:
     """The learner's state, and the graph.
 
     theta (R, N, P), log w (R, N); pi (R, J, N), the probabilities with which node j last drew kernel i, and the
@@ -43,7 +43,7 @@ class State:
     A: Array
     graph_draws: Array
     node_draws: Array
-    played: Played | None = None
+    played: PlayedRounds | None = None
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ class OmklGf(Selective):
 
     J: int = key(2, "Number of selective nodes.", least=1, most=MOST_NODES)
 
-    def init(self, world: World) -> State:
+    def init(self, world: World) -> GraphFeedbackState:
         """Start from theta_i = 0, w_i = 1 (Algorithm 3)."""
         self.require_one(world)
         bank, T = world.bank, world.problem.rounds
         R, N, G = bank.replicates, bank.kernels, min(self.exploring, T + 1)
         draws = uniform_numbers(world, T + G * self.J * self.M + 1)
-        return State(
+        return GraphFeedbackState(
             theta=np.zeros((R, N, bank.width), bank.precision),
             log_w=np.zeros((R, N)),
             pi=np.zeros((R, self.J, N)),
@@ -69,13 +69,13 @@ class OmklGf(Selective):
             node_draws=np.concatenate([draws[:, :T], draws[:, -1:]], axis=1),
         )
 
-    def lengthened(self, world: World, state: State) -> State:
+    def lengthened(self, world: World, state: GraphFeedbackState) -> GraphFeedbackState:
         """The same state with more random numbers for the nodes, after those drawn; the graph keeps its numbers."""
         here, graph = state.node_draws.shape[1], state.graph_draws[0].size
         more = uniform_numbers(world, graph + world.problem.rounds + 1)[:, graph + here :]
         return replace(state, node_draws=np.concatenate([state.node_draws, more], axis=1))
 
-    def play(self, world: World, state: State, rounds: slice) -> State:
+    def play(self, world: World, state: GraphFeedbackState, rounds: slice) -> GraphFeedbackState:
         """Run Algorithm 3 for all replicates in parallel."""
         block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)
@@ -88,7 +88,7 @@ class OmklGf(Selective):
         )  # fmt: skip
         return replace(state, played=played)
 
-    def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
+    def functions(self, world: World, state: GraphFeedbackState, t: int) -> tuple[OnFeatures, ...]:
         """The mixture of the kernels of the node that is drawn in round t."""
         [eta], late = self.rates(slice(t, t + 1)), self.draw == "next"
         known = read_only(state.log_w), state.pi.copy(), state.A.copy()

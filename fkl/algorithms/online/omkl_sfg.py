@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import erfcx
 
 from fkl.algorithms.base import World
-from fkl.algorithms.online.learners import Played
+from fkl.algorithms.online.learners import PlayedRounds
 from fkl.algorithms.online.selection import (
     Selective,
     draw_index,
@@ -46,7 +46,7 @@ GRAPHS = ("similarity", "line", "lowest")
 
 
 @dataclass
-class State:
+class SimilarityGraphState:
     """The learner's state, and the graph.
 
     theta (R, N, P), log w and log u (R, N); A (N, N) with A[i, j] for an edge from i to j, its dominating set D (N,)
@@ -59,7 +59,7 @@ class State:
     A: NDArray[np.bool_]
     D: NDArray[np.bool_]
     node_draws: Array
-    played: Played | None = None
+    played: PlayedRounds | None = None
 
 
 @dataclass(frozen=True)
@@ -107,14 +107,14 @@ class OmklSfg(Selective):
         """Refuse more neighbours of a node than kernels."""
         require(self.M <= kernels.N, "M", self.M, f"at most kernels.N={kernels.N}")
 
-    def init(self, world: World) -> State:
+    def init(self, world: World) -> SimilarityGraphState:
         """Start from theta_i = 0, w_i = u_i = 1, and the graph with its dominating set (Algorithm 4)."""
         self.require_one(world)
         bank = world.bank
         R, N = bank.replicates, bank.kernels
         self.require_fits(world.dictionary)
         A = similarity_graph(self.log_inner_products_of(world), self.M)
-        return State(
+        return SimilarityGraphState(
             theta=np.zeros((R, N, bank.width), bank.precision),
             log_w=np.zeros((R, N)),
             log_u=np.zeros((R, N)),
@@ -130,7 +130,7 @@ class OmklSfg(Selective):
         dimension = 1 if self.graph == "line" else world.problem.dimension
         return log_inner_products(world.dictionary.families, world.dictionary.scales, dimension)
 
-    def play(self, world: World, state: State, rounds: slice) -> State:
+    def play(self, world: World, state: SimilarityGraphState, rounds: slice) -> SimilarityGraphState:
         """Run Algorithm 5 for all replicates in parallel."""
         block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)
@@ -141,7 +141,7 @@ class OmklSfg(Selective):
         )  # fmt: skip
         return replace(state, played=played)
 
-    def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
+    def functions(self, world: World, state: SimilarityGraphState, t: int) -> tuple[OnFeatures, ...]:
         """The mixture of the kernels of the node that is chosen in round t."""
         [eta], [way] = self.rates(slice(t, t + 1)), self.nodes_taken_by(slice(t, t + 1))
         S = _chosen_kernels(eta, way, self.draw == "next", state.log_u, state.A, state.D, state.node_draws[:, t])
@@ -211,7 +211,7 @@ def play_round(block, r, b, theta, log_w, log_u, A, D, u, way, late, certain, q_
 
 
 @dataclass
-class RefinedState(State):
+class RefinedState(SimilarityGraphState):
     """OMKL-SFG's state, ranks (N, N) of divergences, the refined graph (R, N, N) and its dominating set D' (R, N)."""
 
     ranks: NDArray[np.float64] | None = None

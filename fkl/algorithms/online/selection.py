@@ -12,7 +12,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import WithLoss, World, softmax
-from fkl.algorithms.online.learners import Learner, Played, stream_samples
+from fkl.algorithms.online.learners import OnlineLearner, PlayedRounds, stream_samples
 from fkl.basics.arrays import Array
 from fkl.basics.keys import key
 from fkl.basics.pointwise import PointwiseLoss
@@ -25,7 +25,7 @@ from fkl.kernels.functions import OnFeatures
 
 
 @dataclass(frozen=True)
-class Selective(WithLoss, Learner):
+class Selective(WithLoss, OnlineLearner):
     """A learner that predicts and learns with a few randomly drawn kernels per round."""
 
     label: ClassVar[str]
@@ -75,7 +75,7 @@ class Selective(WithLoss, Learner):
         falling = super().rates(rounds)
         return falling if self.rate == "diminishing" else np.full_like(falling, self.eta)
 
-    def open_block(self, world: World, rounds: slice) -> tuple["Stream", Played]:
+    def open_block(self, world: World, rounds: slice) -> tuple["Stream", PlayedRounds]:
         """A block of rounds of the world's only client, and arrays for its results."""
         bank = world.bank
         x, y = stream_samples(world, rounds)
@@ -85,7 +85,7 @@ class Selective(WithLoss, Learner):
             (*bank.draws, bank.phases_like(bank.precision), x32, x64, np.ascontiguousarray(y), self.rates(rounds)),
         )
         stream = Stream(narrow, wide, phase, bank.norm, x32, x64, y, eta, self.lam, self.pointwise)
-        return stream, Played(*np.empty((2, bank.replicates, len(y))))
+        return stream, PlayedRounds(*np.empty((2, bank.replicates, len(y))))
 
     def elements(self, world: World, rounds: slice) -> int:
         """Number of features that all replicates compute in a block of rounds."""

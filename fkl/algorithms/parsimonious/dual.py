@@ -18,14 +18,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.parsimonious.solver import Quadrature, Samples, solve_sparse_problem
+from fkl.algorithms.parsimonious.solver import ProblemSamples, Quadrature, solve_sparse_problem
 from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError, require
 
 Flags = NDArray[np.bool_]
 
 
-class Model(NamedTuple):
+class NodesModel(NamedTuple):
     """A function f, as the sum of the kernels at its active nodes.
 
     Attributes
@@ -170,10 +170,10 @@ class Dual:
         return (alpha**2 / 2 + self.gamma * (alpha != 0)) @ self.quadrature.weights
 
     @cached_property
-    def samples(self) -> list[Samples]:
+    def samples(self) -> list[ProblemSamples]:
         """The samples of each problem."""
         return [
-            Samples(self.quadrature, np.ascontiguousarray(x[here]), y[here])
+            ProblemSamples(self.quadrature, np.ascontiguousarray(x[here]), y[here])
             for x, y, here in zip(self.x, self.y, self.present, strict=True)
         ]
 
@@ -250,11 +250,11 @@ class Solution:
         """
         return self.lam / self.problem.N
 
-    def model(self, problem: int = 0) -> Model:
+    def model(self, problem: int = 0) -> NodesModel:
         """The function of one of the problems, without nodes with alpha = 0."""
         quadrature, alpha = self.problem.quadrature, self.alpha[problem]
         active = np.flatnonzero(alpha)
-        return Model(quadrature, active, alpha[active] * quadrature.weights[active])
+        return NodesModel(quadrature, active, alpha[active] * quadrature.weights[active])
 
 
 def maximise_dual(problem: Dual, steps: int, tolerance: float = 1e-7) -> Solution:

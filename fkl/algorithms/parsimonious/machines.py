@@ -30,27 +30,27 @@ BLOCK = 1 << 22
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentSamples:
     """Message of a client: samples, as features (n, d) and classes (n,)."""
 
     samples: tuple[Ragged, Ragged]
 
 
 @dataclass(frozen=True)
-class Down:
+class MachineModel:
     """Message to all clients: `Decision`'s arrays without the classes; the scale only if no width is given."""
 
     model: tuple[Ragged, ...]
 
 
 @dataclass(frozen=True)
-class Server:
+class MachinesServer:
     """State of the server: trained machines of all replicates."""
 
-    trained: "tuple[Trained, ...]" = ()
+    trained: "tuple[TrainedMachine, ...]" = ()
 
 
-class Trained(NamedTuple):
+class TrainedMachine(NamedTuple):
     """A replicate's scikit-learn machine, and the scale of its kernel exp(-scale |x - x'|^2)."""
 
     machine: Any
@@ -58,7 +58,7 @@ class Trained(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Client:
+class MachinesClient:
     """State of a client: numbers of samples (R, K) that it sent."""
 
     sent: Integers
@@ -130,7 +130,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Machine(OneShot, HoldOut):
+class MachineBaseline(OneShot, HoldOut):
     """Keys of both baselines: scikit-learn's SVC with the Gaussian kernel exp(-|x - x'|^2 / (2 width^2))."""
 
     exchanges: ClassVar[int] = 2
@@ -143,21 +143,21 @@ class Machine(OneShot, HoldOut):
         above=0,
     )
 
-    def start(self, common: CommonOfClasses, clients: int) -> tuple[Server, Client]:  # type: ignore[override]
+    def start(self, common: CommonOfClasses, clients: int) -> tuple[MachinesServer, MachinesClient]:  # type: ignore[override]
         """Start without a machine."""
-        return Server(), Client(np.zeros((len(common.streams.replicates), clients), np.int64))
+        return MachinesServer(), MachinesClient(np.zeros((len(common.streams.replicates), clients), np.int64))
 
-    def broadcast(self, common: CommonOfClasses, server: Server, turn: Turn) -> Down | None:  # type: ignore[override]
+    def broadcast(self, common: CommonOfClasses, server: MachinesServer, turn: Turn) -> MachineModel | None:  # type: ignore[override]
         """Send the machine in the last exchange."""
         if turn.exchange < MODEL:
             return None
         scales = [() if self.width else (np.array([of.scale]),) for of in server.trained]
         models = [(*Decision.arrays(of.machine), *scale) for of, scale in zip(server.trained, scales, strict=True)]
-        return Down(tuple(Ragged(tuple((one,) for one in column)) for column in zip(*models, strict=True)))
+        return MachineModel(tuple(Ragged(tuple((one,) for one in column)) for column in zip(*models, strict=True)))
 
     def client(  # type: ignore[override]
-        self, common: CommonOfClasses, client: Client, down: Down | None, samples: Owned, turn: Turn
-    ) -> tuple[Client, Sent | None, Predictors | None]:
+        self, common: CommonOfClasses, client: MachinesClient, down: MachineModel | None, samples: Owned, turn: Turn
+    ) -> tuple[MachinesClient, SentSamples | None, Predictors | None]:
         """Send samples, and later predict with the server's machine."""
         if down is not None:
             known = [np.array([self.scale()])] if self.width else []
@@ -173,19 +173,25 @@ class Machine(OneShot, HoldOut):
 
         chosen = by_replicate(sent_of, len(samples.y.values))
         x, y = (Ragged(tuple(tuple(one[part] for one in of_one) for of_one in chosen)) for part in range(2))
-        return Client(np.array([[len(one) for one in of_one] for of_one in y.values])), Sent((x, y)), None
+        return (
+            MachinesClient(np.array([[len(one) for one in of_one] for of_one in y.values])),
+            SentSamples((x, y)),
+            None,
+        )
 
     def server(  # type: ignore[override]
-        self, common: CommonOfClasses, server: Server, up: Sent | None, share: Array, turn: Turn
-    ) -> Server:
+        self, common: CommonOfClasses, server: MachinesServer, up: SentSamples | None, share: Array, turn: Turn
+    ) -> MachinesServer:
         """Train every replicate's machine on the samples that were sent."""
         if up is None:
             return server
         x, y = up.samples
         pools = [tuple(map(np.concatenate, both)) for both in zip(x.values, y.values, strict=True)]
-        return Server(tuple(by_replicate(lambda r: self.trained(*pools[r]), len(pools))))
+        return MachinesServer(tuple(by_replicate(lambda r: self.trained(*pools[r]), len(pools))))
 
-    def told(self, server: Server, client: Client) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+    def told(
+        self, server: MachinesServer, client: MachinesClient
+    ) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
         """Numbers of support vectors and of sent samples."""
         kept = np.array([len(of.machine.support_) for of in server.trained], np.float64)
         figures = {"support_vectors": kept, "sent_samples": client.sent.sum(axis=1).astype(np.float64)}
@@ -199,14 +205,14 @@ class Machine(OneShot, HoldOut):
         """Indices of the samples, among (n, d) and (n,), that a client sends."""
         raise NotImplementedError
 
-    def trained(self, x: Array, y: Array) -> Trained:
+    def trained(self, x: Array, y: Array) -> TrainedMachine:
         """A machine trained on these samples of two or more classes."""
         from sklearn.svm import SVC
 
         variance = x.shape[1] * float(x.var())
         scale = self.scale() if self.width else 1 / variance if variance else 1.0
         _, number = np.unique(y, return_inverse=True)  # numbers, because SVC would reject fractions as classes
-        return Trained(SVC(C=self.C, gamma="scale" if self.width is None else scale).fit(x, number), scale)
+        return TrainedMachine(SVC(C=self.C, gamma="scale" if self.width is None else scale).fit(x, number), scale)
 
     def scale(self) -> float:
         """Scale of the kernel with the given width."""
@@ -215,7 +221,7 @@ class Machine(OneShot, HoldOut):
 
 
 @dataclass(frozen=True)
-class PooledMachine(Machine):
+class PooledMachine(MachineBaseline):
     """Agents send all their samples."""
 
     label: ClassVar[str] = "SVM"
@@ -226,7 +232,7 @@ class PooledMachine(Machine):
 
 
 @dataclass(frozen=True)
-class CascadeMachine(Machine):
+class CascadeMachine(MachineBaseline):
     """Agents send the support vectors of their own machines; an agent with only one class sends all samples."""
 
     label: ClassVar[str] = "Cascade SVM"

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import World
-from fkl.algorithms.parsimonious.dual import Dual, Model, Solution, maximise_dual, model_size
+from fkl.algorithms.parsimonious.dual import Dual, NodesModel, Solution, maximise_dual, model_size
 from fkl.algorithms.parsimonious.solver import Quadrature, smallest_box
 from fkl.basics.arrays import Array
 from fkl.basics.errors import require
@@ -48,7 +48,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Function:
+class NodesMessage:
     """Message to all clients: the model, as numbers and coefficients of nodes, function after function.
 
     All parties know the centre and width of each node.
@@ -58,7 +58,7 @@ class Function:
 
 
 @dataclass(frozen=True)
-class Server:
+class ModelServer:
     """The server's state.
 
     Parameters
@@ -73,7 +73,7 @@ class Server:
 
 
 @dataclass(frozen=True)
-class Client:
+class SamplesClient:
     """The clients' state.
 
     Parameters
@@ -125,16 +125,16 @@ class Parsimonious(OneShot, HoldOut):
         "each client then sends the corners of its own box, and receives those of the common box.",
     )
 
-    def start(self, common: CommonOfClasses, clients: int) -> tuple[Server, Client]:  # type: ignore[override]
+    def start(self, common: CommonOfClasses, clients: int) -> tuple[ModelServer, SamplesClient]:  # type: ignore[override]
         """Start with the box if it is given."""
         R, d = len(common.streams.replicates), common.dimension
         if self.box is not None:
             fits = len(self.box) == 2 and all(len(corner) == d for corner in self.box)
             require(fits, "box", self.box, f"a lower and an upper corner of {d} numbers each, or null")
         box = np.broadcast_to(np.zeros((2, d)) if self.box is None else np.asarray(self.box, np.float64), (R, 2, d))
-        return Server(box), Client(box, np.zeros((R, clients), np.int64))
+        return ModelServer(box), SamplesClient(box, np.zeros((R, clients), np.int64))
 
-    def broadcast(self, common: CommonOfClasses, server: Server, turn: Turn) -> Box | Function | None:  # type: ignore[override]
+    def broadcast(self, common: CommonOfClasses, server: ModelServer, turn: Turn) -> Box | NodesMessage | None:  # type: ignore[override]
         """Send the box, and in the last exchange the model."""
         if turn.exchange == SAMPLES and self.box is None:
             return Box(SameForAll(server.box))
@@ -147,11 +147,11 @@ class Parsimonious(OneShot, HoldOut):
             numbers = [model.active + number * model.quadrature.size for number, model in enumerate(models)]
             nodes.append((np.concatenate(numbers),))
             coefficients.append((np.concatenate([model.coefficients for model in models]),))
-        return Function((Ragged(tuple(nodes)), Ragged(tuple(coefficients))))
+        return NodesMessage((Ragged(tuple(nodes)), Ragged(tuple(coefficients))))
 
     def client(  # type: ignore[override]
-        self, common: CommonOfClasses, client: Client, down: Any, samples: Owned, turn: Turn
-    ) -> tuple[Client, Any, Predictors | None]:
+        self, common: CommonOfClasses, client: SamplesClient, down: Any, samples: Owned, turn: Turn
+    ) -> tuple[SamplesClient, Any, Predictors | None]:
         """Send the corners, then samples, and finally predict with the server's model."""
         if turn.exchange == BOX:
             corners = np.array([[[one.min(axis=0), one.max(axis=0)] for one in of_one] for of_one in samples.x.values])
@@ -167,13 +167,13 @@ class Parsimonious(OneShot, HoldOut):
             quadrature = self.quadrature(common, client.box, r)
             function, node = np.divmod(nodes.values[r][0], quadrature.size)
             of = [function == number for number in range(len(signed_labels(classes, classes)))]
-            models = [Model(quadrature, node[here], coefficients.values[r][0][here]) for here in of]
+            models = [NodesModel(quadrature, node[here], coefficients.values[r][0][here]) for here in of]
             made.append(Classifier(classes, tuple(models)))
         return client, None, tuple(made)
 
     def server(  # type: ignore[override]
-        self, common: CommonOfClasses, server: Server, up: Any, share: Array, turn: Turn
-    ) -> Server:
+        self, common: CommonOfClasses, server: ModelServer, up: Any, share: Array, turn: Turn
+    ) -> ModelServer:
         """Compute the box around all corners, then the solution on the samples that were sent."""
         if turn.exchange == BOX and up is not None:
             return replace(
@@ -184,7 +184,9 @@ class Parsimonious(OneShot, HoldOut):
             return replace(server, final=tuple(final))
         return server
 
-    def choose(self, common: CommonOfClasses, client: Client, samples: Owned, turn: Turn) -> tuple[Client, Any]:
+    def choose(
+        self, common: CommonOfClasses, client: SamplesClient, samples: Owned, turn: Turn
+    ) -> tuple[SamplesClient, Any]:
         """The clients' states, with the samples that they send."""
         raise NotImplementedError
 
@@ -205,7 +207,9 @@ class Parsimonious(OneShot, HoldOut):
         """Solve a problem with `steps` and `tolerance`."""
         return maximise_dual(problem, self.steps, self.tolerance)
 
-    def told(self, server: Server, client: Client) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
+    def told(
+        self, server: ModelServer, client: SamplesClient
+    ) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
         """Sizes of the model, numbers of sent samples, and accuracy of the solutions."""
         local = client.local or server.final
 
@@ -246,7 +250,7 @@ class Classifier:
     """
 
     classes: Array
-    models: tuple[Model, ...]
+    models: tuple[NodesModel, ...]
 
     def __call__(self, x: NDArray[Any]) -> Array:
         """Class of each sample (n, d): by the sign of f for two classes, else by the largest f; NaN if f = 0."""
@@ -283,12 +287,14 @@ class Critical:
 
 
 @dataclass(frozen=True)
-class Federated(Parsimonious):
+class FederatedParsimonious(Parsimonious):
     """Agents solve their own problems and send the relevant samples once; the server solves the problem on these."""
 
     label: ClassVar[str] = "PF"
 
-    def choose(self, common: CommonOfClasses, client: Client, samples: Owned, turn: Turn) -> tuple[Client, Critical]:
+    def choose(
+        self, common: CommonOfClasses, client: SamplesClient, samples: Owned, turn: Turn
+    ) -> tuple[SamplesClient, Critical]:
         """Run Algorithm 2. The agents' problems are solved in one call, but do not affect each other by a bit."""
 
         def of_one(r: int) -> tuple[tuple[Solution, ...], Array]:
@@ -336,7 +342,9 @@ class Centralized(Parsimonious):
 
     label: ClassVar[str] = "PC"
 
-    def choose(self, common: CommonOfClasses, client: Client, samples: Owned, turn: Turn) -> tuple[Client, Pool]:
+    def choose(
+        self, common: CommonOfClasses, client: SamplesClient, samples: Owned, turn: Turn
+    ) -> tuple[SamplesClient, Pool]:
         """All samples."""
         count = np.array([[len(one) for one in of_one] for of_one in samples.y.values])
         return replace(client, sent=count), Pool((samples.x, samples.y))

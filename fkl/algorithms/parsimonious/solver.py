@@ -235,7 +235,7 @@ FACTORS = 1 << 25
 
 
 @dataclass(frozen=True)
-class Samples:
+class ProblemSamples:
     """Samples of one problem, with products of the kernel between samples and nodes.
 
     Parameters
@@ -307,7 +307,7 @@ class Samples:
         return W * H
 
 
-class Found(NamedTuple):
+class SolverPoint(NamedTuple):
     """The optimum at gamma = 0, or the last point if rounding stops progress.
 
     Attributes
@@ -324,7 +324,7 @@ class Found(NamedTuple):
     steps: int
 
 
-def without_gamma(samples: Samples, level: float, tolerance: float) -> Found:
+def without_gamma(samples: ProblemSamples, level: float, tolerance: float) -> SolverPoint:
     """Solve (PC) at gamma = 0.
 
     Parameters
@@ -359,7 +359,7 @@ def without_gamma(samples: Samples, level: float, tolerance: float) -> Found:
         mu[inside] = risen
         kept = inside[risen > 0]
         margin = columns[place[kept]].T @ mu[kept]
-    return Found(mu, margin, steps)
+    return SolverPoint(mu, margin, steps)
 
 
 def _rise_inside(gram: Array, mu: Array, level: float) -> tuple[Array, int]:
@@ -425,7 +425,7 @@ def convex_minorant(alpha: Array, gamma: float) -> Array:
     return np.where(size <= knee, knee * size, size * size / 2 + gamma)
 
 
-def solve_sparse_problem(samples: Samples, level: float, gamma: float, tolerance: float, steps: int) -> Optimum:
+def solve_sparse_problem(samples: ProblemSamples, level: float, gamma: float, tolerance: float, steps: int) -> Optimum:
     """Solve (PC).
 
     Parameters

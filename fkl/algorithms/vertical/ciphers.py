@@ -70,7 +70,7 @@ class Sorting:
         return binned_sums(pairs, rows, self.bins, self.starts)
 
 
-class Keys(Protocol):
+class KeyPair(Protocol):
     """A fresh pair of keys, with counts of its operations; only the party that made it may decrypt."""
 
     width: int
@@ -118,17 +118,17 @@ class Keys(Protocol):
 class Cipher(Protocol):
     """A kind of cipher, with its parameters."""
 
-    def keys(self) -> Keys:
+    def keys(self) -> KeyPair:
         """Make a pair of keys."""
         ...
 
-    def keys_of(self, public: bytes) -> Keys:
+    def keys_of(self, public: bytes) -> KeyPair:
         """Keys that cannot decrypt, for a party that has received `Keys.public`."""
         ...
 
 
 @dataclass(frozen=True)
-class Plain:
+class CountingCipher:
     """No cipher; counts the operations that a cipher would need.
 
     Parameters
@@ -142,11 +142,11 @@ class Plain:
     def __post_init__(self) -> None:
         require(self.width >= SCALAR, "width", self.width, f"a number of bytes >= {SCALAR}")
 
-    def keys(self) -> Keys:
+    def keys(self) -> KeyPair:
         """Keys that only count operations."""
         return _PlainKeys(self.width)
 
-    def keys_of(self, public: bytes) -> Keys:
+    def keys_of(self, public: bytes) -> KeyPair:
         """The same kind of keys: nothing is hidden."""
         return _PlainKeys(self.width)
 
@@ -166,7 +166,7 @@ class Paillier:
     def __post_init__(self) -> None:
         require_key_bits(self.key_bits)
 
-    def keys(self) -> Keys:
+    def keys(self) -> KeyPair:
         """Make a pair of keys.
 
         Raises
@@ -177,7 +177,7 @@ class Paillier:
         public, private = _import_phe().generate_paillier_keypair(n_length=self.key_bits)
         return _PaillierKeys(self.key_bits // 4, key=public, private=private)
 
-    def keys_of(self, public: bytes) -> Keys:
+    def keys_of(self, public: bytes) -> KeyPair:
         """Keys that can only add; without a public key, for a party that has not received it yet."""
         key = _import_phe().PaillierPublicKey(int.from_bytes(public)) if public else None
         return _PaillierKeys(self.key_bits // 4, key=key)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from fkl.algorithms.base import World
-from fkl.algorithms.vertical.parties import VerticalMethod
+from fkl.algorithms.vertical.parties import VerticalMethodWithKeys
 from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
@@ -18,7 +18,7 @@ from fkl.basics.pointwise import OF_PARTIES, pointwise_loss
 from fkl.basics.random_streams import Role, Streams
 from fkl.contract.parties import Scored
 from fkl.contract.world import FEATURE_KEYS, Common
-from fkl.data.vertical import Split, Vertical
+from fkl.data.vertical import RowSplit, Vertical
 from fkl.kernels import FeatureBank
 from fkl.kernels.cosine_sums import add_cosines, add_sparse_cosines
 from fkl.kernels.dictionary import Dictionary
@@ -38,7 +38,7 @@ TILE = 1024
 
 
 @dataclass
-class Learner:
+class ReplicateLearner:
     """One replicate.
 
     Parameters
@@ -71,7 +71,7 @@ class Learner:
         Factor by which the coefficients of these iterations have shrunk since.
     """
 
-    split: Split
+    split: RowSplit
     batches: NDArray[np.int64]
     holders: NDArray[np.int64]
     t: int
@@ -92,7 +92,7 @@ class Learner:
 
 
 @dataclass
-class State:
+class DsgState:
     """All replicates, and the messages of the last step: one dictionary per replicate, empty for a pooled method."""
 
     learners: list[Any]
@@ -100,7 +100,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Dsg(VerticalMethod):
+class Dsg(VerticalMethodWithKeys):
     """f_t+1 = (1 - gamma_t lambda) f_t - gamma_t mean_{i, k} L'(f_t(x_i), y_i) phi_k(x_i) phi_k(.), FDSKL's eq. (7).
 
     The mean is over the B rows and D features of the iteration; in the papers, B = D = 1. By default, rows
@@ -158,14 +158,14 @@ class Dsg(VerticalMethod):
         """Number of draws of D features."""
         return self.iterations if self.bank is None else min(self.iterations, self.bank // self.features)
 
-    def init(self, world: World) -> State:
+    def init(self, world: World) -> DsgState:
         """Start from f = 0."""
         replicates = range(len(world.streams.replicates))
-        return State(
+        return DsgState(
             [self.learner(world.common.replicate(r), world.problem) for r in replicates], [{} for _ in replicates]
         )
 
-    def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
+    def step(self, world: World, state: DsgState, t: int) -> tuple[DsgState, Scored]:
         """Run the iterations up to the next mark, and evaluate f there."""
         common = [world.common.replicate(r) for r in range(len(state.learners))]
         for one, learner in zip(common, state.learners, strict=True):
@@ -214,7 +214,7 @@ class Dsg(VerticalMethod):
         tested_rows, tested_place = np.unique(problem.alike[split.test], return_inverse=True)
         tested = tested_rows, tested_place, np.zeros(len(tested_rows))
         holders = self.duties(problem, streams)[:, 1]
-        return Learner(split, batches, holders, 0, *learned_from, alpha, *tested, 0, 1.0)
+        return ReplicateLearner(split, batches, holders, 0, *learned_from, alpha, *tested, 0, 1.0)
 
     def batches(self, training: NDArray[np.int64], streams: Streams) -> NDArray[np.int64]:
         """Rows of each iteration, (T, B): full batches from one random order after another, or independent subsets."""
@@ -282,7 +282,7 @@ class Dsg(VerticalMethod):
         """Learning rate of iteration t, from 0."""
         return self.gamma if self.rate == "constant" else self.gamma / (t + 1)
 
-    def advance(self, common: Common, problem: Vertical, learner: Learner, until: int) -> None:
+    def advance(self, common: Common, problem: Vertical, learner: ReplicateLearner, until: int) -> None:
         """Iterate up to this number of iterations."""
         D, slope_of = self.features, pointwise_loss(self.loss).derivative
         x = problem.used_x[learner.rows[: learner.still_needed(learner.t)]].astype(self._precision(common))
@@ -311,7 +311,7 @@ class Dsg(VerticalMethod):
             again = learner.still_needed(end)
             _add_features(x[:again], learner.f[:again], shrunk, w, b, alpha)
 
-    def values_on_tests(self, common: Common, problem: Vertical, learner: Learner) -> NDArray[np.float64]:
+    def values_on_tests(self, common: Common, problem: Vertical, learner: ReplicateLearner) -> NDArray[np.float64]:
         """Values f of the test rows; adds the features drawn since the last evaluation."""
         learner.f_test *= learner.shrunk
         learner.shrunk = 1.0
@@ -323,7 +323,7 @@ class Dsg(VerticalMethod):
         learner.tested = learner.t
         return learner.f_test[learner.tested_place]
 
-    def functions(self, world: World, state: State, t: int) -> tuple[OnFeatures, ...]:
+    def functions(self, world: World, state: DsgState, t: int) -> tuple[OnFeatures, ...]:
         """All features drawn so far, each with the sum of its coefficients."""
         learned = []
         for r, learner in enumerate(state.learners):
@@ -344,7 +344,7 @@ class Dsg(VerticalMethod):
         return max(1, BLOCK // self.features)
 
     def _drawn_features(
-        self, common: Common, learner: Learner, first: int, end: int, used: NDArray[np.int64] | None = None
+        self, common: Common, learner: ReplicateLearner, first: int, end: int, used: NDArray[np.int64] | None = None
     ) -> tuple[Array, Array]:
         """All directions, one per row, and phases of some iterations; `used` as in `directions`."""
         draws = [t % self.draws for t in range(first, end)]

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fkl.algorithms.vertical.parties import Actor, Count, Held, Integers, Learning, Letter, Own, Wire
+from fkl.algorithms.vertical.parties import Actor, Count, Integers, LearningWithKeys, Letter, PartyData, PartyRows, Wire
 from fkl.algorithms.vertical.sums import gather_at_root, pass_down_tree, tree_rooted_at
 from fkl.basics.arrays import Array
 from fkl.basics.errors import require
@@ -30,7 +30,7 @@ class Slopes(Letter, kind="slopes"):
 
 
 @dataclass(frozen=True)
-class Linear:
+class LinearModel:
     """f(x) = w'x + bias.
 
     Parameters
@@ -55,7 +55,7 @@ class Linear:
 
 
 @dataclass
-class Descent:
+class DescentState:
     """State between two outer iterations.
 
     Parameters
@@ -71,7 +71,7 @@ class Descent:
 
 
 @dataclass(frozen=True)
-class FdSvrg(Learning):
+class FdSvrg(LearningWithKeys):
     """Minimise (1/N) sum_i L(w'x_i, y_i) + lam/2 |w|^2; each party stores and updates the w of its own features.
 
     Partial inner products are summed along a tree to the active party. Only this party knows y, and it sends L' down
@@ -107,7 +107,7 @@ class FdSvrg(Learning):
         """Number M of steps with N samples."""
         return self.inner or max(1, samples // self.batch)
 
-    def begin(self, held: Held, rng: np.random.Generator) -> Descent:
+    def begin(self, held: PartyRows, rng: np.random.Generator) -> DescentState:
         """Start from w = 0; `rng` has the common seed.
 
         Raises
@@ -119,9 +119,9 @@ class FdSvrg(Learning):
         require(self.batch <= size, "batch", self.batch, f"at most {size}, the rows to learn from")
         drawn = 8 * self.steps(size) * self.batch
         require_memory(drawn, f"the rows of {self.steps(size)} steps", "algo.inner or algo.batch")
-        return Descent(np.zeros(held.x.shape[1] + 1), rng)
+        return DescentState(np.zeros(held.x.shape[1] + 1), rng)
 
-    def advance(self, held: Held, learned: Descent, count: Count) -> tuple[Descent, Linear]:
+    def advance(self, held: PartyRows, learned: DescentState, count: Count) -> tuple[DescentState, LinearModel]:
         """Run one outer iteration.
 
         The sum of the parties' w_G'x_G over the tree is w'x, so the pooled w is updated at once and messages are only
@@ -140,13 +140,13 @@ class FdSvrg(Learning):
         for child, parent in tree_rooted_at(len(held.groups), held.active[0]).links:
             Products.book(count, child, parent, scalars, 1 + steps)
             Slopes.book(count, parent, child, scalars, 1 + steps)
-        return learned, Linear(w[:d].copy(), float(w[d]))
+        return learned, LinearModel(w[:d].copy(), float(w[d]))
 
     def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
         """Generator of the common seed: all parties draw the same samples."""
         return [deepcopy(rng) for _ in range(parties)]
 
-    def party(self, own: Own, wire: Wire) -> Actor:
+    def party(self, own: PartyData, wire: Wire) -> Actor:
         """Algorithm 1 at one party, which holds w of its own features; the root has one more feature, always 1."""
         assert own.rng is not None
         root, tree, samples = own.number == own.root, tree_rooted_at(own.parties, own.root), len(own.x)
@@ -165,13 +165,13 @@ class FdSvrg(Learning):
                 w -= self.eta * (change @ x[rows] / self.batch + mean + self.lam * w)
         return w
 
-    def assembled(self, parts: list[Array], held: Held) -> Linear:
+    def assembled(self, parts: list[Array], held: PartyRows) -> LinearModel:
         """The model from all parties' w."""
         w, bias = np.empty(held.x.shape[1]), 0.0
         for j, (features, part) in enumerate(zip(held.groups, parts, strict=True)):
             w[features] = part[: len(features)]
             bias = float(part[-1]) if j == held.active[0] else bias
-        return Linear(w, bias)
+        return LinearModel(w, bias)
 
 
 @njit_cached(nogil=True)

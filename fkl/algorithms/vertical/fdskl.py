@@ -1,7 +1,7 @@
 """FDSKL: Algorithms 1 to 3 of Gu et al., Federated Doubly Stochastic Kernel Learning for Vertically Partitioned Data.
 
-`Worker` is one worker, which has only its features and the messages that it receives. `Traffic` counts the messages
-that the workers would send. `Fdskl` computes the same f as DSG (Lemma 1).
+`Worker` is one worker, which has only its features and the messages that it receives. `ProtocolTraffic` counts the
+messages that the workers would send. `Fdskl` computes the same f as DSG (Lemma 1).
 """
 
 from dataclasses import dataclass, field, replace
@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import World
-from fkl.algorithms.vertical.dsg import TURN, Dsg, Learner, State, cosine_features
+from fkl.algorithms.vertical.dsg import TURN, Dsg, DsgState, ReplicateLearner, cosine_features
 from fkl.algorithms.vertical.parties import SCALAR, Letter
 from fkl.algorithms.vertical.sums import (
     Part,
-    Tree,
+    SumTree,
     all_masks_tree,
     gather_at_root,
     mask_trees,
@@ -26,7 +26,7 @@ from fkl.basics.arrays import Array
 from fkl.basics.keys import key
 from fkl.basics.pointwise import pointwise_loss
 from fkl.basics.random_streams import Role
-from fkl.contract.parties import Actor, Held, Own, Scored, Wire, book_letters
+from fkl.contract.parties import Actor, PartyData, PartyRows, Scored, Wire, book_letters
 from fkl.contract.world import Common
 from fkl.data.vertical import Vertical
 from fkl.network.settings import CostModel
@@ -61,7 +61,7 @@ Rows = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Holder(Own):
+class Holder(PartyData):
     """Data of one worker, and the seed of directions and duties, which all workers know.
 
     Parameters
@@ -79,7 +79,7 @@ class Holder(Own):
     batches: Rows | None
 
 
-class Learned(NamedTuple):
+class WorkerKnowledge(NamedTuple):
     """Final knowledge of one worker.
 
     Attributes
@@ -117,7 +117,7 @@ class Worker:
             yield from self.iterate(t)
         drawn = range(self.method.draws)
         stays = {s: self.phases(s) for s in drawn if self.own.duties[s, 1] == self.own.number}
-        return Learned(
+        return WorkerKnowledge(
             {s: (self.method.directions(self.own.common, s), alpha) for s, alpha in self.alpha.items()}, stays
         )
 
@@ -206,7 +206,7 @@ class Worker:
         """Phases b^j(s) of this worker, (D,)."""
         return self.method.phases(self.own.common, s, self.own.number)
 
-    def trees(self, root: int, apart: int) -> tuple[Tree, Tree]:
+    def trees(self, root: int, apart: int) -> tuple[SumTree, SumTree]:
         """T1 and T2 of Algorithm 3, which all workers know."""
         t1, t2 = mask_trees(self.own.parties, root, apart)
         return t1, all_masks_tree(self.own.parties, root, apart) if self.method.masks == "fresh" else t2
@@ -220,7 +220,7 @@ Counts = dict[str, NDArray[np.int64]]
 
 
 @dataclass
-class Traffic:
+class ProtocolTraffic:
     """Messages of the protocol, computed from counts.
 
     The worker that holds an earlier feature s requests it for the rows of a batch that were not in the feature's own
@@ -332,10 +332,10 @@ def _count_meetings(
 
 
 @dataclass
-class CountedLearner(Learner):
+class CountedLearner(ReplicateLearner):
     """One replicate, with counts of its workers' messages."""
 
-    traffic: Traffic
+    traffic: ProtocolTraffic
 
     def sent(self, until: int) -> Counts:
         """Messages and scalars of each worker in the iterations from t to `until`; call before `advance`."""
@@ -391,10 +391,10 @@ class Fdskl(Dsg):
         """One replicate before its first iteration."""
         pooled = super().learner(common, problem)
         duties = self.duties(problem, common.streams)
-        traffic = Traffic(self, problem.parties, len(problem.y), pooled.batches, duties)
+        traffic = ProtocolTraffic(self, problem.parties, len(problem.y), pooled.batches, duties)
         return CountedLearner(**vars(pooled), traffic=traffic)
 
-    def step(self, world: World, state: State, t: int) -> tuple[State, Scored]:
+    def step(self, world: World, state: DsgState, t: int) -> tuple[DsgState, Scored]:
         """Run the iterations up to the next mark; their messages are in `sent` of the state."""
         done, before = state.learners[0].t, state.learners[0].traffic.angles
         for r, learner in enumerate(state.learners):
@@ -412,36 +412,38 @@ class Fdskl(Dsg):
             )
         return super().step(world, state, t)
 
-    def dealt(self, common: Common, problem: Vertical) -> tuple[Held, list[Own]]:
+    def dealt(self, common: Common, problem: Vertical) -> tuple[PartyRows, list[PartyData]]:
         """All rows, numbered equally at all workers; active workers know and draw from the training rows."""
         start, duties = Dsg.learner(self, common, problem), self.duties(problem, common.streams)
         learned_from = np.isin(np.arange(len(problem.y)), start.split.training)
         y = np.where(learned_from, problem.y, np.nan)
         [masks] = common.streams.generators(Role.MASKS)
         secrets = masks.spawn(problem.parties)
-        holders: list[Own] = []
+        holders: list[PartyData] = []
         for j, (features, secret) in enumerate(zip(problem.groups, secrets, strict=True)):
             active = j in problem.active
             own = (j, problem.x[:, features], y if active else None, problem.groups, problem.active, secret)
             batches = start.batches if active else None
             known = replace(common, streams=common.streams.own(range(j, j + 1), (Role.FEATURES,)))
             holders.append(Holder(*own, known, duties, batches))
-        return Held(problem.x, y, problem.groups, problem.active), holders
+        return PartyRows(problem.x, y, problem.groups, problem.active), holders
 
-    def party(self, own: Own, wire: Wire) -> Actor:
+    def party(self, own: PartyData, wire: Wire) -> Actor:
         """Algorithms 1 to 3 at one worker."""
         assert isinstance(own, Holder)
         return Worker(self, own, wire).play()
 
-    def assembled(self, parts: list[Any], held: Held) -> "Function":
+    def assembled(self, parts: list[Any], held: PartyRows) -> "DoublyStochasticFunction":
         """The function from all workers' coefficients, with the phases of the workers whose mask stays."""
         features = {s: feature for part in parts for s, feature in part.features.items()}
         stays = {s: phases for part in parts for s, phases in part.stays.items()}
         w, alpha = zip(*features.values(), strict=True)
-        return Function(np.concatenate(w), np.concatenate([stays[s] for s in features]), np.concatenate(alpha))
+        return DoublyStochasticFunction(
+            np.concatenate(w), np.concatenate([stays[s] for s in features]), np.concatenate(alpha)
+        )
 
 
-class Function(NamedTuple):
+class DoublyStochasticFunction(NamedTuple):
     """f(x) = sum_s alpha_s'phi_s(x)."""
 
     w: Array

@@ -1,6 +1,6 @@
 """Kernel machines: LIBSVM on pooled data, and two methods whose parties sum their shares along a ring.
 
-`PpSvmv` is that of Yu, Vaidya and Jiang (2006). `Nystroem` is a machine in the span of some of the samples, the
+`PpSvmv` is that of Yu, Vaidya and Jiang (2006). `VerticalNystroem` is a machine in the span of some of the samples, the
 landmarks: Williams and Seeger, "Using the Nystroem method to speed up kernel machines" (2000). It uses the ring of
 PP-SVMV for sums of N M numbers instead of N (N + 1) / 2.
 """
@@ -17,11 +17,11 @@ from fkl.algorithms.vertical.parties import (
     SCALAR,
     Actor,
     Count,
-    Held,
     Integers,
-    Learning,
+    LearningWithKeys,
     Letter,
-    Own,
+    PartyData,
+    PartyRows,
     Wire,
     are_signs,
     require_two_classes,
@@ -42,7 +42,7 @@ from fkl.basics.errors import FklError
 from fkl.basics.keys import key
 from fkl.basics.memory import require_memory
 from fkl.kernels.client_tiles import row_blocks
-from fkl.kernels.functions import Function, Linear, OnPoints
+from fkl.kernels.functions import Linear, OnPoints, SavedFunction
 
 PREDICTED = 1 << 22
 """Number of kernel values in memory at a time for predictions."""
@@ -52,7 +52,7 @@ MOST_MIB = 1e6
 
 
 @dataclass(frozen=True)
-class Machine:
+class KernelExpansion:
     """f(x) = sum_s weight_s K(support_s, x) + bias.
 
     Parameters
@@ -82,7 +82,7 @@ class Machine:
         return np.concatenate(values) + self.bias if values else np.zeros(0)
 
     @property
-    def function(self) -> Function:
+    def function(self) -> SavedFunction:
         """The model as arrays of a stored model."""
         if self.gamma is None:
             return Linear(self.weight @ self.support, np.array(self.bias))
@@ -100,7 +100,7 @@ def rbf_from_products(products: Array, rows: Array, columns: Array, gamma: float
     return np.exp(products, out=products)
 
 
-class Trained(NamedTuple):
+class SupportVectors(NamedTuple):
     """The indices of support vectors, their weights, and the bias."""
 
     support: NDArray[np.integer]
@@ -109,7 +109,7 @@ class Trained(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SupportVectorMachine(Learning):
+class SupportVectorMachine(LearningWithKeys):
     """Keys and solver of the two methods that solve LIBSVM's problem, by scikit-learn.
 
     Two classes are learned by SVC, real targets by SVR. For SVR, C, epsilon and the tolerance are in standard
@@ -142,7 +142,7 @@ class SupportVectorMachine(Learning):
         needed = min(int(self.cache_mib * 2**20), 4 * samples**2)
         require_memory(needed, "LIBSVM's cache of kernel values", f"algo.cache_mib={self.cache_mib:g}")
 
-    def solved(self, x: Array, y: Array, **kernel: Any) -> Trained:
+    def solved(self, x: Array, y: Array, **kernel: Any) -> SupportVectors:
         """The machine for samples (N, d), or for kernel values (N, N) if the kernel is precomputed."""
         from sklearn.svm import SVC, SVR
 
@@ -153,7 +153,7 @@ class SupportVectorMachine(Learning):
             C, epsilon, tolerance = (value * target_deviation(y) for value in (self.C, self.epsilon, self.tolerance))
             machine = SVR(C=C, epsilon=epsilon, tol=tolerance, cache_size=self.cache_mib, **kernel)
         machine.fit(x, y)
-        return Trained(machine.support_, machine.dual_coef_[0], float(machine.intercept_[0]))
+        return SupportVectors(machine.support_, machine.dual_coef_[0], float(machine.intercept_[0]))
 
 
 @dataclass(frozen=True)
@@ -166,14 +166,14 @@ class Libsvm(SupportVectorMachine):
     label: ClassVar[str] = "LIBSVM"
     pooled: ClassVar[bool] = True
 
-    def begin(self, held: Held, rng: np.random.Generator) -> None:
+    def begin(self, held: PartyRows, rng: np.random.Generator) -> None:
         """Check the cache; there is no state, because there is only one round."""
         self.require_cache(len(held.x))
 
-    def advance(self, held: Held, learned: None, count: Count) -> tuple[None, Machine]:
+    def advance(self, held: PartyRows, learned: None, count: Count) -> tuple[None, KernelExpansion]:
         """Learn from x and y, without other inputs or messages."""
         support, weight, bias = self.solved(held.x, held.y, gamma=self.gamma)
-        return None, Machine(held.x[support], weight, bias, self.gamma)
+        return None, KernelExpansion(held.x[support], weight, bias, self.gamma)
 
 
 BLOCK = 1 << 19
@@ -201,7 +201,7 @@ class PpSvmv(SupportVectorMachine):
     cache_mib: float = key(500.0, "Memory for kernel values.", above=0, most=MOST_MIB)
     memory_gib: float = key(4.0, "Largest allowed matrix of all inner products.", above=0)
 
-    def begin(self, held: Held, rng: np.random.Generator) -> Any:
+    def begin(self, held: PartyRows, rng: np.random.Generator) -> Any:
         """Refuse a matrix that does not fit in memory, and inner products that are too large to be coded."""
         self.require_room(len(held.x))
         self.require_cache(len(held.x))
@@ -209,17 +209,17 @@ class PpSvmv(SupportVectorMachine):
             raise FklError(f"PP-SVMV codes inner products below {LARGEST:g} only: normalise the features")
         return super().begin(held, rng)
 
-    def play(self, own: Own, memory: None, wire: Wire) -> Actor:
+    def play(self, own: PartyData, memory: None, wire: Wire) -> Actor:
         """Sum the matrix, then learn; the first active party draws the mask and learns."""
         gram = yield from self.merged(own, wire)
         return None if gram is None else self._trained(gram, own.labels)
 
-    def assembled(self, parts: list[Trained], held: Held) -> Machine:
+    def assembled(self, parts: list[SupportVectors], held: PartyRows) -> KernelExpansion:
         """The first active party's solution on the support vectors; each party has its own features of these."""
         support, weight, bias = parts[held.active[0]]
-        return Machine(held.x[support], weight, bias, self.gamma if self.kernel == "rbf" else None)
+        return KernelExpansion(held.x[support], weight, bias, self.gamma if self.kernel == "rbf" else None)
 
-    def _trained(self, gram: Array, y: Array) -> Trained:
+    def _trained(self, gram: Array, y: Array) -> SupportVectors:
         """Train a machine on the inner products (N, N), which are overwritten."""
         if self.kernel == "rbf":
             squares = gram.diagonal().copy()
@@ -227,7 +227,7 @@ class PpSvmv(SupportVectorMachine):
                 rbf_from_products(gram[block], squares[block], squares, self.gamma)
         return self.solved(gram, y, kernel="precomputed")
 
-    def merged(self, own: Own, wire: Wire) -> Part:
+    def merged(self, own: PartyData, wire: Wire) -> Part:
         """Inner products (N, N) at the first active party, summed along the ring; None at any other party."""
         x, samples = np.ascontiguousarray(own.x, np.float64), len(own.x)
         shares = (
@@ -282,7 +282,7 @@ class Distances(Letter, kind="distances", dtype="u8"):
 
 
 @dataclass(frozen=True)
-class Nystroem(Learning):
+class VerticalNystroem(LearningWithKeys):
     """Minimise (1/N) sum_i L(f(x_i), y_i) + lam |f|^2 over f = sum_m a_m K(z_m, .) + bias; |f| is the kernel's norm.
 
     The active party chooses M of the samples. Squared distances |x_i - z_m|^2 are sums over the parties: they are
@@ -308,7 +308,7 @@ class Nystroem(Learning):
         """Name of a loss that needs two classes; None for the squared loss."""
         return None if self.loss == "square" else self.loss
 
-    def begin(self, held: Held, rng: np.random.Generator) -> Any:
+    def begin(self, held: PartyRows, rng: np.random.Generator) -> Any:
         """Refuse equations that do not fit in memory, a single class, and distances that are too large to be coded."""
         size = min(self.landmarks, len(held.x))
         require_memory(8 * size * (3 * size + 2 * len(held.x)), f"equations of {size} landmarks", "algo.landmarks")
@@ -318,7 +318,7 @@ class Nystroem(Learning):
             raise FklError(f"squared distances are coded below {LARGEST:g} only: normalise the features")
         return super().begin(held, rng)
 
-    def play(self, own: Own, memory: None, wire: Wire) -> Actor:
+    def play(self, own: PartyData, memory: None, wire: Wire) -> Actor:
         """One party's part in the ring; the first active party chooses the landmarks, and solves.
 
         With L L' = K(z, z) the features phi(x) = L^-1 K(z, x) make |f| = |theta| of f = theta'phi, and a = L^-T theta.
@@ -338,10 +338,10 @@ class Nystroem(Learning):
         words = yield from round_the_ring(own, wire, Distances, (samples, len(chosen)), shares)
         return None if words is None else (chosen, *self._solve_from_distances(words, chosen, own.labels))
 
-    def assembled(self, parts: list[tuple[Integers, Array, float]], held: Held) -> Machine:
+    def assembled(self, parts: list[tuple[Integers, Array, float]], held: PartyRows) -> KernelExpansion:
         """The first active party's solution on the landmarks; each party has its own features of these."""
         chosen, weight, bias = parts[held.active[0]]
-        return Machine(held.x[chosen], weight, bias, self.gamma)
+        return KernelExpansion(held.x[chosen], weight, bias, self.gamma)
 
     def _solve_from_distances(self, distances: Words, chosen: Integers, y: Array) -> tuple[Array, float]:
         """Weights of the landmarks and bias, from the coded squared distances (N, M)."""

@@ -9,7 +9,7 @@ from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError
 from fkl.basics.keys import key
 from fkl.contract import parties
-from fkl.contract.parties import Actor, Groups, Held, Integers, Own, Wire
+from fkl.contract.parties import Actor, Groups, Integers, PartyData, PartyRows, Wire
 from fkl.data.problem import FOLDS
 from fkl.tasks.task import Task
 from fkl.tasks.vertical import VerticalTask
@@ -21,12 +21,12 @@ __all__ = [
     "Array",
     "Count",
     "Groups",
-    "Held",
     "Integers",
-    "Learning",
+    "LearningWithKeys",
     "Letter",
-    "Own",
-    "VerticalMethod",
+    "PartyData",
+    "PartyRows",
+    "VerticalMethodWithKeys",
     "Wire",
     "are_signs",
     "require_two_classes",
@@ -38,7 +38,7 @@ SCALAR = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class VerticalMethod(parties.VerticalMethod):
+class VerticalMethodWithKeys(parties.VerticalMethod):
     """Keys of all methods whose parties hold different features of the same samples."""
 
     task: ClassVar[type[Task]] = VerticalTask
@@ -54,7 +54,7 @@ class VerticalMethod(parties.VerticalMethod):
 
 
 @dataclass(frozen=True)
-class Learning(parties.Learning, VerticalMethod):
+class LearningWithKeys(parties.Learning, VerticalMethodWithKeys):
     """A method that has a model after each round."""
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, solve
 from scipy.linalg.blas import dsyr, dsyrk
 
-from fkl.algorithms.vertical.parties import Actor, Held, Learning, Letter, Own, Wire
+from fkl.algorithms.vertical.parties import Actor, LearningWithKeys, Letter, PartyData, PartyRows, Wire
 from fkl.algorithms.vertical.sums import Words, round_the_ring
 from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError
@@ -224,7 +224,7 @@ class Angles(Letter, kind="angles", dtype="u4"):
 
 
 @dataclass(frozen=True)
-class Features:
+class RidgeOnFeatures:
     """f(x) = theta'[cos(x w), sin(x w)] + bias.
 
     Parameters
@@ -256,7 +256,7 @@ class Features:
 
 
 @dataclass(frozen=True)
-class FeatureRidge(Learning):
+class FeatureRidge(LearningWithKeys):
     """Minimise (1/N) sum_i (f(x_i) - y_i)^2 + lam |theta|^2 over f = theta'[cos(w'x), sin(w'x)] / sqrt(D) + bias.
 
     Each party computes its share of an angle w'x, w ~ N(0, 2 gamma I), with secret directions that it draws itself.
@@ -272,7 +272,7 @@ class FeatureRidge(Learning):
     gamma: float = key(1.0, "The approximated kernel is exp(-gamma |x - z|^2).", above=0)
     lam: float = key(1e-6, "Regularisation; the bias is not regularised.", above=0)
 
-    def begin(self, held: Held, rng: np.random.Generator) -> Any:
+    def begin(self, held: PartyRows, rng: np.random.Generator) -> Any:
         """Refuse sizes that do not fit in memory."""
         samples, d = held.x.shape
         for needed, what in (
@@ -287,7 +287,7 @@ class FeatureRidge(Learning):
         """One generator per party, for its directions; that of the first active party also draws the mask."""
         return list(rng.spawn(parties))
 
-    def play(self, own: Own, memory: None, wire: Wire) -> Actor:
+    def play(self, own: PartyData, memory: None, wire: Wire) -> Actor:
         """One party's part in the ring, and its directions; the first active party solves."""
         assert own.rng is not None
         x, samples = np.ascontiguousarray(own.x, np.float64), len(own.x)
@@ -296,12 +296,12 @@ class FeatureRidge(Learning):
         words = yield from round_the_ring(own, wire, Angles, (samples, self.angles), shares)
         return w, None if words is None else self._solve_from_turns(words, own.labels)
 
-    def assembled(self, parts: list[tuple[Array, tuple[Array, float]]], held: Held) -> Features:
+    def assembled(self, parts: list[tuple[Array, tuple[Array, float]]], held: PartyRows) -> RidgeOnFeatures:
         """The model from all parties' directions and the first active party's solution."""
         w = np.empty((held.x.shape[1], self.angles))
         for features, (own, _) in zip(held.groups, parts, strict=True):
             w[features] = own
-        return Features(w, *parts[held.active[0]][1])
+        return RidgeOnFeatures(w, *parts[held.active[0]][1])
 
     def _solve_from_turns(self, turns: Words, y: Array) -> tuple[Array, float]:
         """Theta and bias, from the sums of angles (N, D)."""

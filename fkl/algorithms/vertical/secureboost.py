@@ -17,20 +17,20 @@ from scipy.special import expit
 from fkl.algorithms.vertical.ciphers import (
     MOST_KEY_BITS,
     Cipher,
-    Keys,
+    CountingCipher,
+    KeyPair,
     Operations,
     Paillier,
-    Plain,
     Sorting,
     require_key_bits,
 )
 from fkl.algorithms.vertical.parties import (
     Actor,
-    Held,
     Integers,
-    Learning,
+    LearningWithKeys,
     Letter,
-    Own,
+    PartyData,
+    PartyRows,
     Wire,
     are_signs,
     target_deviation,
@@ -49,7 +49,7 @@ LEAF = -1
 
 
 @dataclass(frozen=True)
-class Tree:
+class DecisionTree:
     """Nodes, the root first; a sample goes left if x[feature] <= threshold.
 
     Parameters
@@ -90,7 +90,7 @@ class Forest:
         Operations with the cipher in training.
     """
 
-    trees: tuple[Tree, ...]
+    trees: tuple[DecisionTree, ...]
     operations: Operations
 
     def decision(self, x: Array) -> Array:
@@ -114,7 +114,7 @@ class Forest:
         return Trees(sizes[:-1], **columns)
 
 
-class Nodes:
+class GrowingNodes:
     """Nodes of a tree while it grows."""
 
     def __init__(self) -> None:
@@ -136,12 +136,12 @@ class Nodes:
         self.rows[node] = (feature, threshold, owner, *children, 0.0)
         return children
 
-    def tree(self) -> Tree:
+    def tree(self) -> DecisionTree:
         """The finished tree."""
         feature, threshold, owner, left, right, value = zip(*self.rows, strict=True)
         whole = (np.array(column, np.int64) for column in (feature, owner, left, right))
         features, owners, lefts, rights = whole
-        return Tree(features, np.array(threshold), owners, lefts, rights, np.array(value))
+        return DecisionTree(features, np.array(threshold), owners, lefts, rights, np.array(value))
 
 
 def bin_features(x: Array, most: int) -> tuple[tuple[Array, ...], NDArray[np.uint8]]:
@@ -225,19 +225,19 @@ def _leaf_of_rows(
     return leaves
 
 
-class Key(Letter, kind="key", dtype="V"):
+class CipherKey(Letter, kind="key", dtype="V"):
     """Public key to encrypt and to add ciphertexts; sent once, if the cipher has a public key."""
 
 
-class Statistics(Letter, kind="statistics", dtype="V"):
+class EncryptedStatistics(Letter, kind="statistics", dtype="V"):
     """Encrypted g and h of all samples, (n, 2)."""
 
 
-class Sums(Letter, kind="sums", dtype="V"):
+class EncryptedSums(Letter, kind="sums", dtype="V"):
     """Encrypted sums of g and h in a node over the bins of a party's features, and where each feature's bins begin."""
 
 
-class Choice(Letter, kind="split", dtype="i8"):
+class SplitChoice(Letter, kind="split", dtype="i8"):
     """The receiver's feature and the number of its edge at which a node is split."""
 
 
@@ -267,9 +267,9 @@ class Booster:
 
     edges: tuple[Array, ...]
     sorting: Sorting
-    keys: Keys
+    keys: KeyPair
     f: Array | None = None
-    trees: tuple[Tree, ...] = ()
+    trees: tuple[DecisionTree, ...] = ()
     early: Letter | None = None
 
 
@@ -279,11 +279,11 @@ MOST_RATE = 2
 """Up to this learning rate, no tree increases the squared error, so g of real targets stays small enough."""
 TREE_BYTES = 700
 """Memory of a tree that is one leaf."""
-CIPHERS: dict[str, Callable[[int], Cipher]] = {"plain": lambda _: Plain(), "paillier": Paillier}
+CIPHERS: dict[str, Callable[[int], Cipher]] = {"plain": lambda _: CountingCipher(), "paillier": Paillier}
 
 
 @dataclass(frozen=True)
-class SecureBoost(Learning):
+class SecureBoost(LearningWithKeys):
     """Trees fitted to second-order statistics of a loss; only the active party can read the statistics.
 
     Two classes have the logistic loss. Real targets have the squared error: f starts from their mean, g is f - y in
@@ -341,7 +341,7 @@ class SecureBoost(Learning):
         """The cipher as an object."""
         return CIPHERS[self.cipher](self.key_bits) if isinstance(self.cipher, str) else self.cipher
 
-    def begin(self, held: Held, rng: np.random.Generator) -> Any:
+    def begin(self, held: PartyRows, rng: np.random.Generator) -> Any:
         """Start from f = 0; the first active party is "the active party" of the class.
 
         Raises
@@ -356,7 +356,7 @@ class SecureBoost(Learning):
         require_memory(self.trees * TREE_BYTES, f"{self.trees} trees", "algo.trees")
         return super().begin(held, rng)
 
-    def start(self, own: Own) -> Booster:
+    def start(self, own: PartyData) -> Booster:
         """A party's bins and keys."""
         edges, bins = bin_features(own.x, self.bins)
         sorting = Sorting.from_bins(np.asfortranarray(bins), first_bins_of(edges))  # a sample's bins are read together
@@ -364,11 +364,11 @@ class SecureBoost(Learning):
             return Booster(edges, sorting, self.cipher_in_use.keys(), np.zeros(len(own.x)))
         return Booster(edges, sorting, self.cipher_in_use.keys_of(b""))
 
-    def play(self, own: Own, memory: Booster, wire: Wire) -> Actor:
+    def play(self, own: PartyData, memory: Booster, wire: Wire) -> Actor:
         """Grow one tree: one party's part."""
         return (self._grow_tree if own.number == own.root else self._answer)(own, memory, wire)
 
-    def assembled(self, parts: list[Booster], held: Held) -> Forest:
+    def assembled(self, parts: list[Booster], held: PartyRows) -> Forest:
         """The active party's trees, with the thresholds that each party knows for its features."""
         edges_of = {
             feature: edges
@@ -396,20 +396,20 @@ class SecureBoost(Learning):
         """Value of a leaf, -G / (H + lambda) times the learning rate."""
         return -self.learning_rate * g / (h + self.lam) if h + self.lam > 0 else 0.0
 
-    def _grow_tree(self, own: Own, memory: Booster, wire: Wire) -> Actor:
+    def _grow_tree(self, own: PartyData, memory: Booster, wire: Wire) -> Actor:
         """The active party's part: only it sees statistics, and it sees the others' features only through sums."""
         assert memory.f is not None
         keys, passive = memory.keys, [party for party in range(own.parties) if party != own.number]
         for party in passive if keys.public and not memory.trees else ():
-            wire.send(party, Key(np.array([keys.public], f"V{len(keys.public)}")))
+            wire.send(party, CipherKey(np.array([keys.public], f"V{len(keys.public)}")))
         classes, gain = are_signs(own.labels), np.zeros(len(own.x))
         unit = 1.0 if classes else target_deviation(own.labels)
         start = 0.0 if classes or memory.trees else float(own.labels.mean())  # added to the first tree's leaves
         statistics = coded_statistics(own.labels, memory.f + start)
         sealed = keys.words(keys.encrypt(statistics)) if passive else np.zeros(0)
         for party in passive:
-            wire.send(party, Statistics(sealed))
-        letters, nodes = NodeLetters(), Nodes()
+            wire.send(party, EncryptedStatistics(sealed))
+        letters, nodes = NodeLetters(), GrowingNodes()
         waiting = deque([(nodes.add(), np.arange(len(own.x)), 0)])
         while waiting:
             node, rows, depth = waiting.popleft()
@@ -426,7 +426,7 @@ class SecureBoost(Learning):
             if owner == own.number:
                 left = memory.sorting.bins[local, rows] <= edge
             else:
-                wire.send(owner, Choice(np.array([local, edge]), (node,)))
+                wire.send(owner, SplitChoice(np.array([local, edge]), (node,)))
                 left = (yield from letters.letter(owner, Left, node)).values
             for party in passive:
                 if depth + 1 < self.depth and party != owner:
@@ -435,23 +435,25 @@ class SecureBoost(Learning):
             waiting.extend(zip(children, (rows[left], rows[~left]), (depth + 1, depth + 1), strict=True))
         return replace(memory, f=memory.f + gain, trees=(*memory.trees, nodes.tree()))
 
-    def _answer(self, own: Own, memory: Booster, wire: Wire) -> Actor:
+    def _answer(self, own: PartyData, memory: Booster, wire: Wire) -> Actor:
         """A passive party's part: sum ciphertexts over the bins of its features, and split nodes."""
         keys, sorting = memory.keys, memory.sorting
         sealed: Any = None
         nodes: dict[int, tuple[Integers, int]] = {}
         opened = 0  # both parties number nodes in the order in which they open them
         letter = memory.early or (yield own.root)
-        while letter is not None and not (opened and isinstance(letter, Statistics)):  # which begin the next tree
+        while letter is not None and not (
+            opened and isinstance(letter, EncryptedStatistics)
+        ):  # which begin the next tree
             new: list[tuple[Integers, int]] = []
-            if isinstance(letter, Key):
+            if isinstance(letter, CipherKey):
                 keys = self.cipher_in_use.keys_of(letter.values[0].tobytes())
-            elif isinstance(letter, Statistics):
+            elif isinstance(letter, EncryptedStatistics):
                 sealed, new = keys.of_words(letter.values), [(np.arange(len(own.x)), 0)]
             else:
                 [node] = letter.about
                 rows, depth = nodes.pop(node)
-                if isinstance(letter, Choice):
+                if isinstance(letter, SplitChoice):
                     feature, edge = letter.values
                     left = sorting.bins[feature, rows] <= edge
                     wire.send(own.root, Left(left, (node,)))
@@ -462,7 +464,7 @@ class SecureBoost(Learning):
             for rows, depth in new:
                 nodes[opened] = rows, depth
                 words = keys.words(keys.sums(sealed, rows, sorting))
-                wire.send(own.root, Sums(words, (opened, *sorting.starts.tolist())))
+                wire.send(own.root, EncryptedSums(words, (opened, *sorting.starts.tolist())))
                 opened += 1
             letter = yield own.root
         return replace(memory, keys=keys, early=letter)
@@ -483,13 +485,15 @@ class NodeLetters:
         return self._early.pop((sender, kind, node))
 
 
-def _node_histogram(own: Own, memory: Booster, own_sums: NDArray[np.int64], letters: NodeLetters, node: int) -> Part:
+def _node_histogram(
+    own: PartyData, memory: Booster, own_sums: NDArray[np.int64], letters: NodeLetters, node: int
+) -> Part:
     """A node's sums over the bins of all features, and the position at which each feature's bins begin."""
     pieces: dict[int, NDArray[np.int64]] = {}
     for party, features in enumerate(own.groups):
         sums, starts = own_sums, memory.sorting.starts.tolist()
         if party != own.number:
-            letter = yield from letters.letter(party, Sums, node)
+            letter = yield from letters.letter(party, EncryptedSums, node)
             sums, starts = memory.keys.decrypt(memory.keys.of_words(letter.values)), letter.about[1:]
         for feature, (first, last) in zip(features.tolist(), pairwise(starts), strict=True):
             pieces[feature] = sums[first:last]

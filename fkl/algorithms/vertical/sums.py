@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError, require
-from fkl.contract.parties import Own, Wire
+from fkl.contract.parties import PartyData, Wire
 from fkl.kernels.cached_njit import njit_cached
 from fkl.network.settings import CostModel
 from fkl.wire.letters import Letter
@@ -25,7 +25,7 @@ Link = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Tree:
+class SumTree:
     """Links of a sum: level by level, senders send their partial sums, and receivers add them to their own.
 
     Parameters
@@ -72,7 +72,7 @@ class Tree:
         return total
 
 
-def binary_tree(workers: list[int]) -> Tree:
+def binary_tree(workers: list[int]) -> SumTree:
     """Binary tree: neighbours pair up, and the first of a pair adds the second's value, until one remains.
 
     FDSKL, Section 2.3.1 and Figure 2 (a): with four workers, 1 adds the value of 2 while 3 adds that of 4; then 1 adds
@@ -82,19 +82,19 @@ def binary_tree(workers: list[int]) -> Tree:
     while len(left) > 1:
         levels.append(tuple(zip(left[1::2], left[::2], strict=False)))
         left = left[::2]
-    return Tree(workers[0], tuple(levels))
+    return SumTree(workers[0], tuple(levels))
 
 
-def ring_tree(workers: list[int]) -> Tree:
+def ring_tree(workers: list[int]) -> SumTree:
     """The last worker sends to the one before it, and so on to the first (Yu et al. 2006): one link per level."""
     order = workers[::-1]
-    return Tree(workers[0], tuple((link,) for link in pairwise(order)))
+    return SumTree(workers[0], tuple((link,) for link in pairwise(order)))
 
 
-def star_tree(workers: list[int]) -> Tree:
+def star_tree(workers: list[int]) -> SumTree:
     """All workers send to the first worker at once (Wan et al. 2007)."""
     level = tuple((worker, workers[0]) for worker in workers[1:])
-    return Tree(workers[0], (level,) if level else ())
+    return SumTree(workers[0], (level,) if level else ())
 
 
 STRUCTURES = {"tree": binary_tree, "ring": ring_tree, "star": star_tree}
@@ -113,12 +113,12 @@ def seconds_of_sum(structure: str, workers: int, size: float, cost: CostModel) -
     return STRUCTURES[structure](list(range(workers))).seconds(size, cost)
 
 
-def tree_rooted_at(workers: int, root: int) -> Tree:
+def tree_rooted_at(workers: int, root: int) -> SumTree:
     """Tree T0 of an iteration: the binary tree over all workers with this root."""
     return binary_tree([(root + step) % workers for step in range(workers)])
 
 
-def mask_trees(workers: int, root: int, apart: int) -> tuple[Tree, Tree]:
+def mask_trees(workers: int, root: int, apart: int) -> tuple[SumTree, SumTree]:
     """Totally different trees: T1 over all workers, T2 over all but the one whose mask stays (FDSKL, Algorithm 3).
 
     T1 pairs up the workers except the root, `apart` first; T2 pairs up the same row from its second worker on; both
@@ -149,7 +149,7 @@ def mask_trees(workers: int, root: int, apart: int) -> tuple[Tree, Tree]:
     return _pairs_before_root(row, root), _pairs_before_root(row[1:], root)
 
 
-def all_masks_tree(workers: int, root: int, apart: int) -> Tree:
+def all_masks_tree(workers: int, root: int, apart: int) -> SumTree:
     """Tree T2 over all workers, including `apart`, for the case that no mask stays.
 
     It is T2 of `mask_trees` with `apart` at the end of the row, where it never adds. Again only the root receives in
@@ -160,11 +160,11 @@ def all_masks_tree(workers: int, root: int, apart: int) -> Tree:
     return _pairs_before_root([*row[1:], row[0]], root)
 
 
-def _pairs_before_root(row: list[int], root: int) -> Tree:
+def _pairs_before_root(row: list[int], root: int) -> SumTree:
     """Pairs of workers; the first worker sends the sum to the root."""
     if not row:
-        return Tree(root)
-    return Tree(root, (*binary_tree(row).levels, ((row[0], root),)))
+        return SumTree(root)
+    return SumTree(root, (*binary_tree(row).levels, ((row[0], root),)))
 
 
 FRACTION_BITS = 40
@@ -197,7 +197,7 @@ Part = Generator[int, Letter | None, Any]
 
 
 def gather_at_root(
-    tree: Tree, own: Own, wire: Wire, kind: type[Letter], values: NDArray[Any], about: tuple[int, ...] = ()
+    tree: SumTree, own: PartyData, wire: Wire, kind: type[Letter], values: NDArray[Any], about: tuple[int, ...] = ()
 ) -> Part:
     """Sum of all parties' arrays at the root; None at any other party."""
     for sender, receiver in tree.links:
@@ -209,7 +209,7 @@ def gather_at_root(
     return values if own.number == tree.root else None
 
 
-def pass_down_tree(tree: Tree, own: Own, wire: Wire, kind: type[Letter], values: NDArray[Any] | None) -> Part:
+def pass_down_tree(tree: SumTree, own: PartyData, wire: Wire, kind: type[Letter], values: NDArray[Any] | None) -> Part:
     """The root's array at every party; it is sent down the tree."""
     for child, parent in reversed(tree.links):
         if child == own.number:
@@ -221,7 +221,7 @@ def pass_down_tree(tree: Tree, own: Own, wire: Wire, kind: type[Letter], values:
 
 
 def round_the_ring(
-    own: Own, wire: Wire, kind: type[Letter], shape: tuple[int, ...], shares: Iterable[tuple[slice, Words]]
+    own: PartyData, wire: Wire, kind: type[Letter], shape: tuple[int, ...], shares: Iterable[tuple[slice, Words]]
 ) -> Part:
     """Sum modulo 2^32 or 2^64 of all parties' words, at the first active party; None at any other party.
 

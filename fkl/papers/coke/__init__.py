@@ -10,8 +10,16 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fkl.config.experiments import paper_experiments, readings_tried
-from fkl.papers.cells import AS_PUBLISHED, AS_STATED, Answer, Cell, add_answers, published_cells, rounding_of
-from fkl.papers.our_runs import Found, find_paper_runs, require_found
+from fkl.papers.cells import (
+    AS_PUBLISHED,
+    AS_STATED,
+    CellAnswer,
+    PublishedCell,
+    add_answers,
+    published_cells,
+    rounding_of,
+)
+from fkl.papers.our_runs import PaperRun, find_paper_runs, require_found
 from fkl.papers.panels import dataset_panels
 from fkl.report.colours import look_of
 from fkl.report.figures import draw_band, draw_groups, spread_over
@@ -38,7 +46,7 @@ PRINTED_OPTIMUM = {"energy": 21.47e-3, "toms_hardware": 9.90e-4}
 ONE_DECIMAL = ("energy", "airquality")
 
 
-def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
+def table(number: str, runs: list[FinishedRun]) -> list[PublishedCell] | pd.DataFrame:
     """Published cells with our answers, one answer for each setting that was run; or the bandwidths.
 
     Parameters
@@ -187,22 +195,22 @@ CLAIMS = {
 """For figures without published values: the paper's claims, and our results."""
 
 
-def _runs_of(found: list[Found], dataset: str, algorithm: str) -> list[Found]:
+def _runs_of(found: list[PaperRun], dataset: str, algorithm: str) -> list[PaperRun]:
     return [one for one in found if (one.run.dataset, one.run.algorithm) == (dataset, algorithm)]
 
 
-def _after_iterations(found: list[Found], cell: Cell) -> list[Answer]:
+def _after_iterations(found: list[PaperRun], cell: PublishedCell) -> list[CellAnswer]:
     """Errors or transmissions after the cell's number of iterations."""
     iteration = int(cell.setting.removeprefix("k="))
     answers = []
     for one in _runs_of(found, cell.dataset, cell.algorithm):
         then: Any = one.run.rounds[one.run.rounds["round"] == iteration]
         values = then[cell.metric]
-        answers.append(Answer.from_values(one.switch, values, one.variant, REPLICATES, run=one.run.digest))
+        answers.append(CellAnswer.from_values(one.switch, values, one.variant, REPLICATES, run=one.run.digest))
     return answers
 
 
-def _until_error(found: list[Found], cell: Cell) -> list[Answer]:
+def _until_error(found: list[PaperRun], cell: PublishedCell) -> list[CellAnswer]:
     """Transmissions until the training error is printed as this number, over the replicates that reach it.
 
     For other replicates, `Answer.values` has the total, because they would need more.
@@ -229,7 +237,7 @@ def _until_error(found: list[Found], cell: Cell) -> list[Answer]:
                 values = values.dropna()
             words = f"{one.switch}; {reading}" if reading == AS_FAR else one.switch
             count = one.run.replicates
-            answer = Answer.from_values(words, sent.dropna(), reading, REPLICATES, count, one.run.digest)
+            answer = CellAnswer.from_values(words, sent.dropna(), reading, REPLICATES, count, one.run.digest)
             answers.append(replace(answer, values=tuple(map(float, values)), replicates=count))
     return answers
 

@@ -4,7 +4,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from fkl.config.experiments import readings_tried
-from fkl.papers.cells import AS_STATED, Cell, add_answers, published_cells
+from fkl.papers.cells import AS_STATED, PublishedCell, add_answers, published_cells
 from fkl.papers.our_runs import find_paper_runs, of_cell, require_found
 from fkl.papers.panels import dataset_panels
 from fkl.report.colours import look_of
@@ -15,7 +15,7 @@ ALGORITHMS = ("DKLA", "DeKRR-DDRF")
 SHOWN = ("airquality", "energy")
 
 
-def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
+def table(number: str, runs: list[FinishedRun]) -> list[PublishedCell]:
     """Cells of the authors' stored results with our answers.
 
     Spread and n are over replicates, which draw different features and share one split.

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pandas as pd
 from matplotlib.figure import Figure
 
-from fkl.papers.cells import Answer, Cell, add_answers, published_cells
+from fkl.papers.cells import CellAnswer, PublishedCell, add_answers, published_cells
 from fkl.papers.fdskl import claims, figures
 from fkl.papers.fdskl.chosen import AS_STATED, SHARE, Key, answering_runs
 from fkl.papers.fdskl.errors import errors_table
@@ -30,7 +30,7 @@ CLAIMS = {
 """For figures without published values: the paper's claims, and our results."""
 
 
-def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
+def table(number: str, runs: list[FinishedRun]) -> list[PublishedCell] | pd.DataFrame:
     """Published training times with our answers, or test errors.
 
     Spread and n are over replicates, each with its own split.
@@ -42,7 +42,7 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
         require_found(made, "table", "fdskl/kernel")
         return made
 
-    def minutes(cell: Cell) -> list[Answer]:
+    def minutes(cell: PublishedCell) -> list[CellAnswer]:
         """Training time in minutes, with and without the simulated time of the links."""
         answers = []
         for system in (cell.algorithm + AS_STATED, cell.algorithm):

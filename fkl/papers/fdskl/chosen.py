@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from fkl.config.experiments import paper_experiments
-from fkl.papers.our_runs import Found, find_paper_runs
+from fkl.papers.our_runs import PaperRun, find_paper_runs
 from fkl.runs.finished_runs import FinishedRun
 
 DATASETS = ("phishing", "a9a", "ijcnn1", "cod_rna", "w8a", "default_credit", "give_me_credit")
@@ -29,9 +29,9 @@ Key = tuple[str, str, float]
 """Data set, system, share of test rows."""
 
 
-def answering_runs(runs: Iterable[FinishedRun]) -> dict[Key, Found]:
+def answering_runs(runs: Iterable[FinishedRun]) -> dict[Key, PaperRun]:
     """One run for each data set, system and share: the one with the most replicates, or the newest of several."""
-    best: dict[Key, Found] = {}
+    best: dict[Key, PaperRun] = {}
     for one in find_paper_runs("fdskl", runs, *paper_experiments("fdskl")):
         key = one.run.dataset, system_name(one), test_share(one)
         if key not in best or one.run.replicates >= best[key].run.replicates:
@@ -39,12 +39,12 @@ def answering_runs(runs: Iterable[FinishedRun]) -> dict[Key, Found]:
     return best
 
 
-def system_name(one: Found) -> str:
+def system_name(one: PaperRun) -> str:
     """Name of a run's system, one of `SYSTEMS`."""
     return str(one.job.cell.get("system", one.run.algorithm))
 
 
-def test_share(one: Found) -> float:
+def test_share(one: PaperRun) -> float:
     """Share of test rows in each replicate."""
     return float(one.run.config["partition"]["test_share"])
 

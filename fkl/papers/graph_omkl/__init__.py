@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from fkl.config.experiments import readings_tried
-from fkl.papers.cells import Answer, Cell, add_answers, published_cells
+from fkl.papers.cells import CellAnswer, PublishedCell, add_answers, published_cells
 from fkl.papers.graph_omkl import graphs
 from fkl.papers.our_runs import find_paper_runs, of_cell, require_found
 from fkl.papers.panels import dataset_panels
@@ -25,7 +25,7 @@ OVER_ROUNDS = ("OMKR", "Raker", *GRAPH_AIDED)
 """Methods of Figure 5."""
 
 
-def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
+def table(number: str, runs: list[FinishedRun]) -> list[PublishedCell]:
     """Published cells with our answers, one answer for each setting that was run.
 
     Spread and n are over replicates. Only runs on the authors' version of the data have a reading.
@@ -33,7 +33,7 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
     found = find_paper_runs("graph_omkl", runs)
     require_found(found, "table", "graph_omkl/exact")
 
-    def answers(cell: Cell) -> list[Answer]:
+    def answers(cell: PublishedCell) -> list[CellAnswer]:
         ours = []
         for one in of_cell(found, cell):
             answer = one.answer(one.run.summary["runtime_s" if cell.is_time else "mse"])

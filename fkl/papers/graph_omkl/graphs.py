@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from fkl.basics.arrays import Array
 from fkl.engines.base import Experiment, Numba, make_world
-from fkl.papers.our_runs import Found, find_paper_runs, require_found
+from fkl.papers.our_runs import PaperRun, find_paper_runs, require_found
 from fkl.report.colours import baseline_colour, colour_of
 from fkl.report.figures import panel_row
 from fkl.runs.finished_runs import FinishedRun
@@ -43,7 +43,7 @@ def bipartite_graph(experiment: Experiment, t: int) -> Array:
     return drawn
 
 
-def _draw_bipartite(found: list[Found]) -> Figure:
+def _draw_bipartite(found: list[PaperRun]) -> Figure:
     """Draw the graph of the first round, and for each reading the graph of the last round that draws one."""
     dataset = found[0].key[0]
     last = [(one, int(one.run.config["algo"]["exploring"])) for one in found if one.key[0] == dataset]
@@ -66,7 +66,7 @@ def _draw_bipartite(found: list[Found]) -> Figure:
     return figure
 
 
-def _draw_similarity(found: list[Found]) -> Figure:
+def _draw_similarity(found: list[PaperRun]) -> Figure:
     """Draw a dot for each edge, with a panel for each graph, whose title has the data sets with this graph."""
     shown: dict[bytes, tuple[Experiment, Any, str, list[str]]] = {}
     for one in found:
@@ -88,7 +88,7 @@ def _draw_similarity(found: list[Found]) -> Figure:
     return figure
 
 
-def _prepare_run(one: Found) -> Experiment:
+def _prepare_run(one: PaperRun) -> Experiment:
     return replace(prepare_run(to_play_again(one.run)), engine=Numba())
 
 

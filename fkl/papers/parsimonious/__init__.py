@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from fkl.config.experiments import readings_tried
 from fkl.data.ellipses import Ellipses, ellipse_labels
-from fkl.papers.cells import Answer, Cell, add_answers, published_cells
-from fkl.papers.our_runs import Found, find_paper_runs, require_found
+from fkl.papers.cells import CellAnswer, PublishedCell, add_answers, published_cells
+from fkl.papers.our_runs import PaperRun, find_paper_runs, require_found
 from fkl.report.colours import colour_of, look_of
 from fkl.report.figures import draw_crosses, draw_sweep, panel_row, spread_over
 from fkl.runs.finished_runs import FinishedRun
@@ -57,11 +57,11 @@ class Setting(NamedTuple):
     steps: int
 
 
-Pair = dict[str, Found]
+Pair = dict[str, PaperRun]
 """Runs of a setting by learner."""
 
 
-def table(number: str, runs: list[FinishedRun]) -> list[Cell] | pd.DataFrame:
+def table(number: str, runs: list[FinishedRun]) -> list[PublishedCell] | pd.DataFrame:
     """Published numbers with our answers, or a comparison of both learners.
 
     Spread and n are over replicates, each with its own split.
@@ -248,7 +248,7 @@ def _same_splits(one: FinishedRun, other: FinishedRun) -> bool:
     return all(one.config[key] == other.config[key] for key in ("seed", "dataset", "replicates"))
 
 
-def _data_name(one: Found) -> str:
+def _data_name(one: PaperRun) -> str:
     """Name of the data set, or of the activities that are classified."""
     return str(one.job.cell["data"])
 
@@ -280,7 +280,7 @@ def _compare_pair(setting: Setting, pair: Pair) -> dict[str, object]:
     }
 
 
-def _cell_answers(cell: Cell, pairs: dict[Setting, Pair]) -> list[Answer]:
+def _cell_answers(cell: PublishedCell, pairs: dict[Setting, Pair]) -> list[CellAnswer]:
     """Our answers, with ten participants, or with all available ones if the paper has all 51."""
     mine = {setting: pair for setting, pair in pairs.items() if setting.dataset == cell.dataset}
     if cell.metric == "accuracy":
@@ -349,7 +349,7 @@ def _sent_percent(pair: Pair) -> "pd.Series[float]":
     return 100 * pair[FEDERATED].run.summary["sent_samples"] / pair[CENTRALIZED].run.summary["sent_samples"]
 
 
-def _printed_cells(dataset: str, metric: str) -> list[Cell]:
+def _printed_cells(dataset: str, metric: str) -> list[PublishedCell]:
     return [
         cell for cell in published_cells("parsimonious", "text") if (cell.dataset, cell.metric) == (dataset, metric)
     ]

@@ -6,8 +6,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from fkl.config.experiments import paper_variants, readings_tried
-from fkl.papers.cells import AS_PUBLISHED, AS_STATED, Answer, Cell, add_answers, published_cells
-from fkl.papers.our_runs import Found, find_paper_runs, of_cell, require_found
+from fkl.papers.cells import AS_PUBLISHED, AS_STATED, CellAnswer, PublishedCell, add_answers, published_cells
+from fkl.papers.our_runs import PaperRun, find_paper_runs, of_cell, require_found
 from fkl.papers.panels import dataset_panels
 from fkl.report.colours import looks_of
 from fkl.report.figures import draw_band, draw_crosses, draw_sweep, spread_over
@@ -30,7 +30,7 @@ PRINTED_XI = 1.0
 DATASETS = ("naval", "uji", "air", "wec")
 
 
-def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
+def table(number: str, runs: list[FinishedRun]) -> list[PublishedCell]:
     """Published cells with our answers, one answer for each setting that was run.
 
     Spread and n are over replicates in tables 1 and 2, and over clients in table 3. Tables 2 and 3 also have the
@@ -40,7 +40,7 @@ def table(number: str, runs: list[FinishedRun]) -> list[Cell]:
     require_found(found, "table", "pof_mkl/table1")
     named = paper_variants("pof_mkl")
 
-    def answers(cell: Cell) -> list[Answer]:
+    def answers(cell: PublishedCell) -> list[CellAnswer]:
         ours = []
         for one in of_cell(found, cell):
             count, summary = one.run.replicates, one.run.summary
@@ -76,7 +76,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     replicates : int or str
         Number of replicates in the curves.
     """
-    by_panel: dict[str, list[Found]] = {f"{name}, {reading}": [] for name in DATASETS for reading in READINGS}
+    by_panel: dict[str, list[PaperRun]] = {f"{name}, {reading}": [] for name in DATASETS for reading in READINGS}
     for one in find_paper_runs("pof_mkl", runs, *FIGURE[number]):
         if one.variant in READINGS and one.run.algorithm in ("vM-KOFL", "POF-MKL"):
             by_panel[f"{one.run.dataset}, {one.variant}"].append(one)
@@ -121,7 +121,7 @@ def _printed_regret(dataset: str, algorithm: str, setting: str) -> list[float]:
     return [cell.number for cell in cells if cell.key[:3] == (dataset, algorithm, setting)]
 
 
-def _over_clients(found: Found, column: str) -> Answer:
+def _over_clients(found: PaperRun, column: str) -> CellAnswer:
     """Mean and spread over clients, as in the paper, but with the values of the replicates."""
     clients = found.run.clients
     answer = found.answer(clients.groupby("client")[column].mean(), found.run.replicates)

@@ -15,7 +15,7 @@ import pandas as pd
 from fkl.basics.errors import FklError, count_of
 from fkl.basics.files import whole_file, write_text
 from fkl.report.compare import pairs
-from fkl.report.compare.cells import Cell, Cells, arrange_cells
+from fkl.report.compare.cells import CellPosition, ComparedCells, arrange_cells
 from fkl.report.compare.choosing import choose_runs
 from fkl.report.compare.courses import metric_course
 from fkl.report.compare.pivot import Pivot
@@ -24,9 +24,9 @@ from fkl.report.compare.steps import about_steps
 from fkl.runs.finished_runs import Collected, EndedRun, FinishedRun
 from fkl.runs.metrics import LARGER_IS_BETTER, MAIN, defining_keys, main_metric, require_metric
 from fkl.screen.messages import print_lines, show_messages
-from fkl.screen.pictures import Picture, Pictures
+from fkl.screen.pictures import FigureFiles, Pictures
 from fkl.screen.sheet import Sheet
-from fkl.statistics.verdicts import ADJUSTED, Verdict, about_best, as_table
+from fkl.statistics.verdicts import ADJUSTED, PairVerdict, about_best, as_table
 
 Run = TypeVar("Run", bound=EndedRun)
 Function = tuple[tuple[str, Any], ...]
@@ -48,10 +48,10 @@ class Comparison:
         Notes for the reader, in sentences.
     """
 
-    cells: Cells
+    cells: ComparedCells
     metric: str
     notes: list[str] = field(default_factory=list)
-    _courses: dict[Cell, pd.DataFrame] = field(default_factory=dict, repr=False)
+    _courses: dict[CellPosition, pd.DataFrame] = field(default_factory=dict, repr=False)
 
     @cached_property
     def frame(self) -> pd.DataFrame:
@@ -67,11 +67,11 @@ class Comparison:
         return Pivot(*whole, self.cells.set_in_all)
 
     @cached_property
-    def _baselines(self) -> tuple[dict[Cell, "pd.Series[float]"], list[str]]:
+    def _baselines(self) -> tuple[dict[CellPosition, "pd.Series[float]"], list[str]]:
         return self.cells.baselines(self.metric)
 
     @cached_property
-    def _compared(self) -> tuple[dict[str, list[Verdict]], list[str]]:
+    def _compared(self) -> tuple[dict[str, list[PairVerdict]], list[str]]:
         return pairs.pair_verdicts(self.pivot)
 
     @cached_property
@@ -129,7 +129,7 @@ class Comparison:
         ranks = any(verdict.difference.failed for some in self._compared[0].values() for verdict in some)
         return f"{of}{', by signed ranks if a run diverged' * ranks}; {ADJUSTED}"
 
-    def course(self, cell: Cell) -> pd.DataFrame:
+    def course(self, cell: CellPosition) -> pd.DataFrame:
         """Metric over rounds and costs for the units of a cell: the rows of one curve per seed or replicate.
 
         Diverged runs are omitted. Columns are those of `fkl.report.compare.courses.metric_course`.
@@ -159,7 +159,7 @@ class Comparison:
         from fkl.report.compare.figures import draw_comparison
 
         drawn = draw_comparison(self.pivot, self.cells, self.ranks, self.course, dark, style)
-        return Pictures({name: Picture(files) for name, files in drawn.items()})
+        return Pictures({name: FigureFiles(files) for name, files in drawn.items()})
 
     def show(self, format: str = "table") -> None:
         """Print the table, the conclusions, ranks, and notes."""

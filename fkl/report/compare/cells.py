@@ -22,7 +22,7 @@ ROUNDING = 1e-6
 """Relative difference of baselines that rounding explains."""
 
 
-class Cell(NamedTuple):
+class CellPosition(NamedTuple):
     """A cell's position in the table."""
 
     method: str
@@ -30,7 +30,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(repr=False)
-class Cells:
+class ComparedCells:
     """All runs in their cells.
 
     Parameters
@@ -45,7 +45,7 @@ class Cells:
         Notes for the reader, in sentences.
     """
 
-    runs: dict[Cell, list[EndedRun]] = field(default_factory=dict)
+    runs: dict[CellPosition, list[EndedRun]] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
     set_in_all: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -78,21 +78,21 @@ class Cells:
         """All runs, cell by cell."""
         return [run for runs in self.runs.values() for run in runs]
 
-    def finished(self, cell: Cell) -> list[FinishedRun]:
+    def finished(self, cell: CellPosition) -> list[FinishedRun]:
         """The finished runs of a cell, which have tables."""
         return [run for run in self.runs.get(cell, []) if isinstance(run, FinishedRun)]
 
-    def values(self, metric: str, worst: float) -> dict[Cell, "pd.Series[float]"]:
+    def values(self, metric: str, worst: float) -> dict[CellPosition, "pd.Series[float]"]:
         """A column of the summaries, indexed by `PAIR`, with `worst` for diverged replicates."""
         return {cell: _by_pair(runs, [run.values(metric, worst) for run in runs]) for cell, runs in self.runs.items()}
 
-    def baselines(self, metric: str) -> tuple[dict[Cell, "pd.Series[float]"], list[str]]:
+    def baselines(self, metric: str) -> tuple[dict[CellPosition, "pd.Series[float]"], list[str]]:
         """Errors of baselines without learning, by name and data set, indexed by `PAIR`.
 
         Runs on the same data set have the same baselines, unless clients are absent in some of them. Then the data set
         has a note instead of baselines.
         """
-        found: dict[Cell, pd.Series[float]] = {}
+        found: dict[CellPosition, pd.Series[float]] = {}
         notes = {}
         for name, words in CONSTANTS.get(metric, {}).items():
             for dataset in self.datasets:
@@ -107,7 +107,7 @@ class Cells:
                     why = "the methods saw different samples" if differ else "baselines differ between the runs"
                     notes[dataset] = f"{dataset}: {why}, so no baseline holds for all of them."
                 else:
-                    found[Cell(words, dataset)] = every[~every.index.duplicated()]
+                    found[CellPosition(words, dataset)] = every[~every.index.duplicated()]
         return found, [*notes.values()]
 
     def frame(self, shared: Mapping[str, "pd.Index[Any] | None"]) -> pd.DataFrame:
@@ -152,7 +152,7 @@ class Cells:
             raise FklError("rounds: no run is finished")
         return pd.concat(tables, ignore_index=True)
 
-    def _named(self, cell: Cell, run: EndedRun) -> dict[str, Any]:
+    def _named(self, cell: CellPosition, run: EndedRun) -> dict[str, Any]:
         """Columns that distinguish a run from the others."""
         config = flat_config(run.config)
         named = {"run": run.folder.name, **cell._asdict(), "algorithm": run.algorithm}
@@ -161,7 +161,7 @@ class Cells:
         return named | values | {"seed": run.config["seed"]}
 
 
-def arrange_cells(runs: Iterable[EndedRun], by: Sequence[str] = ()) -> Cells:
+def arrange_cells(runs: Iterable[EndedRun], by: Sequence[str] = ()) -> ComparedCells:
     """Put runs in cells.
 
     A method is an algorithm with the keys that were set by the user, or that differ between its runs on the same data.
@@ -187,14 +187,14 @@ def arrange_cells(runs: Iterable[EndedRun], by: Sequence[str] = ()) -> Cells:
         require(key in known, "by", key, f"a key of the runs: {', '.join(known)}")
     hands = [by_hand(run) for run, _ in placed]
     in_all = [word for word in hands[0].items() if all(word in hand.items() for hand in hands)]
-    cells = Cells(set_in_all=[f"{key}={value}" for key, value in in_all if key not in OF_A_PAIR])
+    cells = ComparedCells(set_in_all=[f"{key}={value}" for key, value in in_all if key not in OF_A_PAIR])
     own = [dict(word for word in hand.items() if word not in in_all) for hand in hands]
     columns, of_data = _data_labels(placed, by)
     rows, of_methods = _method_labels(placed, own, columns, by, cells.notes)
     cells.keys = [*dict.fromkeys([*of_methods, *of_data])]
-    chosen: dict[tuple[Cell, int], EndedRun] = {}
+    chosen: dict[tuple[CellPosition, int], EndedRun] = {}
     for (run, config), dataset, method in zip(placed, columns, rows, strict=True):
-        at = Cell(method, dataset), config["seed"]
+        at = CellPosition(method, dataset), config["seed"]
         if at not in chosen or run.replicates >= chosen[at].replicates:
             chosen[at] = run
     for (cell, _), run in sorted(chosen.items(), key=lambda item: (*item[0][0], item[0][1])):

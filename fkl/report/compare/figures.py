@@ -12,9 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
-from fkl.report.colours import Look, looks_of
+from fkl.report.colours import MethodLook, looks_of
 from fkl.report.compare import pairs
-from fkl.report.compare.cells import Cell, Cells
+from fkl.report.compare.cells import CellPosition, ComparedCells
 from fkl.report.compare.courses import pareto_front, traffic_columns
 from fkl.report.compare.pivot import Pivot
 from fkl.report.figures import Bytes, draw_baseline, draw_curve, panel_row, render_figure, share_costs, style_figures
@@ -34,11 +34,11 @@ EVENLY = "\n(evenly over the rounds)"
 """Note about seconds if the rounds have none."""
 AT_THE_END = "sent in total, per client"
 
-Course = Callable[[Cell], pd.DataFrame]
+Course = Callable[[CellPosition], pd.DataFrame]
 
 
 def draw_comparison(
-    pivot: Pivot, cells: Cells, ranks: pd.DataFrame, course: Course, dark: bool = False, style: str = "screen"
+    pivot: Pivot, cells: ComparedCells, ranks: pd.DataFrame, course: Course, dark: bool = False, style: str = "screen"
 ) -> dict[str, dict[str, bytes]]:
     """All figures of a comparison by name, each as PNG and PDF.
 
@@ -63,7 +63,7 @@ def _draw_front(axes: Axes, cost: NDArray[np.float64], error: NDArray[np.float64
 
 
 def _figures_by_name(
-    pivot: Pivot, cells: Cells, ranks: pd.DataFrame, course: Course
+    pivot: Pivot, cells: ComparedCells, ranks: pd.DataFrame, course: Course
 ) -> dict[str, Callable[[], dict[str, bytes] | None]]:
     """Functions that draw the figures, by name."""
     looks = looks_of(pivot.methods[i] for i in pivot.best_first[:MOST_METHODS])
@@ -106,7 +106,11 @@ def _draw_panels(
 
 def _method_label(pivot: Pivot, method: str) -> str:
     """A method's name, with the number of its diverged values, which no curve or point includes."""
-    on = [name for name in pivot.datasets if Cell(method, name) in pivot.judged and pivot.diverged(method, name)[0]]
+    on = [
+        name
+        for name in pivot.datasets
+        if CellPosition(method, name) in pivot.judged and pivot.diverged(method, name)[0]
+    ]
     counts = [f"{name}: {{}} of {{}} diverged".format(*pivot.diverged(method, name)) for name in on]
     return f"{method} ({', '.join(counts)})" if counts else method
 
@@ -120,16 +124,16 @@ def _draw_baselines(pivot: Pivot, axes: Axes, dataset: str) -> None:
 
 def _draw_curves(
     pivot: Pivot,
-    courses: dict[Cell, pd.DataFrame],
+    courses: dict[CellPosition, pd.DataFrame],
     name: str,
-    looks: dict[str, Look],
+    looks: dict[str, MethodLook],
     axes: Axes,
     dataset: str,
 ) -> bool:
     """Draw the curves of one data set; False if there are none."""
     drawn, positive = False, True
     for method, look in looks.items():
-        course = courses.get(Cell(method, dataset), pd.DataFrame())
+        course = courses.get(CellPosition(method, dataset), pd.DataFrame())
         if not {"metric", name} <= set(course) or not course[name].any():
             continue
         by_round = course.groupby(course["rounds"])
@@ -151,18 +155,18 @@ def _draw_curves(
     return drawn
 
 
-def _draw_points(pivot: Pivot, cells: Cells, looks: dict[str, Look], axes: Axes, dataset: str) -> bool:
+def _draw_points(pivot: Pivot, cells: ComparedCells, looks: dict[str, MethodLook], axes: Axes, dataset: str) -> bool:
     """Draw one point per method, and the Pareto front; False if no method sends anything."""
     found: dict[str, tuple[float, float, float]] = {}
     for method in looks:
-        runs = cells.finished(Cell(method, dataset))
+        runs = cells.finished(CellPosition(method, dataset))
         if not runs or not all(traffic_columns([*run.summary], "bytes") for run in runs):
             continue
         share = [
             run.summary[traffic_columns([*run.summary], "bytes")].sum(axis=1).mean() / run.provenance["clients"]
             for run in runs
         ]
-        judged = pivot.judged[Cell(method, dataset)]
+        judged = pivot.judged[CellPosition(method, dataset)]
         if len(values := judged[np.isfinite(judged)]):
             found[method] = float(np.mean(share)), float(values.mean()), half_width(values)
     if not any(cost for cost, _, _ in found.values()):

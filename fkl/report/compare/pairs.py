@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 
 from fkl.basics.errors import FklError, install_hint
-from fkl.report.compare.cells import Cell
+from fkl.report.compare.cells import CellPosition
 from fkl.report.compare.pivot import Pivot
 from fkl.statistics.differences import from_seeds
-from fkl.statistics.verdicts import Verdict, of_data_set
+from fkl.statistics.verdicts import PairVerdict, of_data_set
 
 MOST_METHODS = 30
 """Maximum number of methods on a data set; with more pairs, hardly any would pass Holm's correction."""
@@ -18,7 +18,7 @@ FEWEST_DATASETS, FEWEST_METHODS = 5, 3
 """Minimum numbers of data sets and methods for a test over data sets, whose distribution is asymptotic."""
 
 
-def pair_verdicts(pivot: Pivot) -> tuple[dict[str, list[Verdict]], list[str]]:
+def pair_verdicts(pivot: Pivot) -> tuple[dict[str, list[PairVerdict]], list[str]]:
     """Compare every two methods on each data set, with the seeds or replicates that all its methods share.
 
     Returns
@@ -33,13 +33,13 @@ def pair_verdicts(pivot: Pivot) -> tuple[dict[str, list[Verdict]], list[str]]:
         return {}, [f"Methods are not compared in pairs: {pivot.metric} is not an error."]
     for dataset in pivot.datasets:
         unit = pivot.units[dataset]
-        there = [method for method in pivot.methods if Cell(method, dataset) in pivot.judged]
+        there = [method for method in pivot.methods if CellPosition(method, dataset) in pivot.judged]
         if len(there) < 2 or unit.shared is None:
             continue
         if len(there) > MOST_METHODS:
             notes.append(f"{dataset}: not compared in pairs: {len(there)} methods, but the maximum is {MOST_METHODS}.")
             continue
-        values = {method: pivot.judged[Cell(method, dataset)] for method in there}
+        values = {method: pivot.judged[CellPosition(method, dataset)] for method in there}
         pairs, why = {}, ""
         for a, b in combinations(there, 2):
             try:

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fkl.report.compare.cells import Cell
+from fkl.report.compare.cells import CellPosition
 from fkl.report.compare.units import ONE_SPLIT, Unit
 from fkl.screen.messages import print_lines
-from fkl.screen.sheet import BEST, SECOND, Column, Sheet
-from fkl.screen.sheet import Cell as Shown
+from fkl.screen.sheet import BEST, SECOND, Sheet, SheetColumn
+from fkl.screen.sheet import SheetCell as Shown
 from fkl.screen.units import RAISED
 from fkl.statistics.intervals import CONFIDENCE, half_width
 
@@ -46,11 +46,11 @@ class Pivot:
     """
 
     metric: str
-    values: dict[Cell, "pd.Series[float]"]
+    values: dict[CellPosition, "pd.Series[float]"]
     methods: list[str]
     datasets: list[str]
     larger_is_better: bool = False
-    baselines: dict[Cell, "pd.Series[float]"] = field(default_factory=dict)
+    baselines: dict[CellPosition, "pd.Series[float]"] = field(default_factory=dict)
     setup: list[str] = field(default_factory=list)
 
     @cached_property
@@ -62,7 +62,7 @@ class Pivot:
         }
 
     @cached_property
-    def judged(self) -> dict[Cell, NDArray[np.float64]]:
+    def judged(self) -> dict[CellPosition, NDArray[np.float64]]:
         """The values per unit, one per seed or replicate."""
         return {cell: self.units[cell.dataset].values(series) for cell, series in self.values.items()}
 
@@ -84,13 +84,13 @@ class Pivot:
         return pd.DataFrame(np.where(ranked, signed, np.nan)).rank(method="dense").to_numpy()
 
     @cached_property
-    def baseline_means(self) -> dict[Cell, float]:
+    def baseline_means(self) -> dict[CellPosition, float]:
         """Error of each baseline on each data set."""
         return {cell: float(self.units[cell.dataset].values(series).mean()) for cell, series in self.baselines.items()}
 
     def diverged(self, method: str, dataset: str) -> tuple[int, int]:
         """Number of a cell's diverged values, and of all its values."""
-        values = self.judged[Cell(method, dataset)]
+        values = self.judged[CellPosition(method, dataset)]
         return int(np.isinf(values).sum()), len(values)
 
     def beaten(self, i: int, j: int) -> bool:
@@ -143,9 +143,11 @@ class Pivot:
             unit = self.units[dataset]
             about = {"dataset": dataset, "metric": self.metric, "unit": unit.kind}
             for i, method in enumerate(self.methods):
-                if Cell(method, dataset) in self.values:
+                if CellPosition(method, dataset) in self.values:
                     failed, n = self.diverged(method, dataset)
-                    spread = np.std(self.judged[Cell(method, dataset)], ddof=1) if n > 1 and not failed else np.nan
+                    spread = (
+                        np.std(self.judged[CellPosition(method, dataset)], ddof=1) if n > 1 and not failed else np.nan
+                    )
                     row = {"method": method, "kind": "method", **about, "mean": np.nan if failed else self.means[i, j]}
                     row |= {"half_of_interval": self.halves[i, j], "sd": spread, "n": n, "diverged": failed}
                     rows.append(row | {"place": self.places[i, j], "beats_baselines": not self.beaten(i, j)})
@@ -159,11 +161,11 @@ class Pivot:
         powers = self._powers()
         rows = [[Shown(self.methods[i]), *(self._cell(i, j, power) for j, power in enumerate(powers))] for i in order]
         for name in dict.fromkeys(cell.method for cell in self.baselines):
-            means = [self.baseline_means.get(Cell(name, dataset), np.nan) for dataset in self.datasets]
+            means = [self.baseline_means.get(CellPosition(name, dataset), np.nan) for dataset in self.datasets]
             rows.append([Shown(name), *(Shown(self._number(mean, j, powers[j])) for j, mean in enumerate(means))])
         used = any(cell.mark for row in rows for cell in row)
         return Sheet(
-            columns=[Column(self.metric), *(Column(heading, number=True) for heading in self.headings)],
+            columns=[SheetColumn(self.metric), *(SheetColumn(heading, number=True) for heading in self.headings)],
             rows=rows,
             title=self.metric,
             caption=self.caption + f" {BEATEN}: does not beat every baseline." * used,
@@ -194,7 +196,7 @@ class Pivot:
         made = np.full((len(self.methods), len(self.datasets)), np.nan)
         for i, method in enumerate(self.methods):
             for j, dataset in enumerate(self.datasets):
-                if (values := self.judged.get(Cell(method, dataset))) is not None:
+                if (values := self.judged.get(CellPosition(method, dataset))) is not None:
                     made[i, j] = number(values)
         return made
 
@@ -239,6 +241,6 @@ class Pivot:
         return Shown(self._number(mean, j, power), weight, BEATEN * self.beaten(i, j), half)
 
 
-def _entries_on(dataset: str, found: dict[Cell, Value]) -> dict[Cell, Value]:
+def _entries_on(dataset: str, found: dict[CellPosition, Value]) -> dict[CellPosition, Value]:
     """Entries of one data set."""
     return {cell: value for cell, value in found.items() if cell.dataset == dataset}

@@ -1,9 +1,9 @@
 """Remarks on comparisons of clients alone with others on rows in file order."""
 
-from fkl.report.compare.cells import Cells
+from fkl.report.compare.cells import ComparedCells
 
 
-def about_row_order(cells: Cells) -> list[str]:
+def about_row_order(cells: ComparedCells) -> list[str]:
     """A sentence for each data set on which clients alone stand beside others, on rows whose order matters."""
     lines = []
     for dataset in cells.datasets:

@@ -4,7 +4,7 @@ import numpy as np
 
 from fkl.config.choices import Choices
 from fkl.engines.base import STEP_SIZES
-from fkl.report.compare.cells import Cells
+from fkl.report.compare.cells import ComparedCells
 from fkl.report.compare.labels import CLASS, flat_config
 from fkl.report.compare.pivot import Pivot
 
@@ -12,7 +12,7 @@ Steps = dict[str, dict[str, dict[str, float | None]]]
 """Step sizes by algorithm, data set and row of the table; None for a method's default."""
 
 
-def about_steps(cells: Cells, pivot: Pivot) -> list[str]:
+def about_steps(cells: ComparedCells, pivot: Pivot) -> list[str]:
     """Sentences on methods without a searched step size, or whose best step size is at the end of the range."""
     keys, steps = _step_sizes(cells)
     at_end = _at_the_end(keys, steps, pivot)
@@ -27,7 +27,7 @@ def about_steps(cells: Cells, pivot: Pivot) -> list[str]:
     ]
 
 
-def _published_rates(cells: Cells, methods: set[str]) -> list[str]:
+def _published_rates(cells: ComparedCells, methods: set[str]) -> list[str]:
     """Sentences on methods that ran with the rates of theory, although their authors used others."""
     modules = {run.algorithm: run.config["algo"][CLASS].split(".")[-2] for run, *_ in cells.runs.values()}
     choices = Choices()
@@ -46,7 +46,7 @@ def _of_default(on: dict[str, dict[str, float | None]]) -> bool:
     return any(step is None for some in on.values() for step in some.values())
 
 
-def _step_sizes(cells: Cells) -> tuple[dict[str, str], Steps]:
+def _step_sizes(cells: ComparedCells) -> tuple[dict[str, str], Steps]:
     """Each algorithm's key for the step size, and its values."""
     keys: dict[str, str] = {}
     steps: Steps = {}

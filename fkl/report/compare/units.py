@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from fkl.report.compare.cells import Cell
+from fkl.report.compare.cells import CellPosition
 
 ONE_SPLIT = "One split; intervals are over the random features only"
-Values = dict[Cell, "pd.Series[float]"]
+Values = dict[CellPosition, "pd.Series[float]"]
 
 
 @dataclass(frozen=True)
