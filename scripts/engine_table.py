@@ -29,7 +29,7 @@ from fkl.tasks.batch import BatchTask
 NOTES: list[str] = []
 """Why engines cannot play methods: the footnotes of the table."""
 LONG = ("dataset=synthetic", "dataset.rows=2000", "precision=float32")
-ENGINES = ("numpy", "numba", "disk", "jax")
+ENGINES = ("numpy", "numba", "jax")
 CLIP = ("privacy.clip=1", "privacy.noise=1")
 CONDITIONS = [
     *(
@@ -76,15 +76,13 @@ def apart(found: Mapping[str, Any], expected: Mapping[str, Any]) -> float:
 
 
 def cells(algo: str) -> list[str]:
-    """numpy, numba, disk, jax in float64 and in float32, of one method, and why Flower cannot play it."""
+    """numpy, numba, jax in float64 and in float32, of one method, and why Flower cannot play it."""
     words = (f"algo={algo}", "precision=float64")
     run, reference = quick_run(*words), None
     row = [f"{run.algo.label} (`{algo}`)"]
     for name in ENGINES:
         if (why := load_engine(name).can_play(run)) is not None:
             row.append(noted(why))
-        elif name == "disk":
-            row.append("✓ same bytes")
         else:
             found = shown(quick_run(*words, f"engine={name}"))
             row.append("✓" if reference is None else f"✓ {apart(found, reference):.1e}")

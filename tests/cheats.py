@@ -638,7 +638,7 @@ class WithoutMask(Summable):
         """The numbers that arrived."""
         return cls(PerClient.from_parts(parts).values)
 
-    def tile_sums(self, share: Array) -> tuple[Array]:
+    def tile_sums(self, share: Array) -> Array:
         """Sums over tiles of clients."""
         return PerClient(self.values).tile_sums(share)
 

@@ -123,3 +123,13 @@ def test_taking_more_than_there_is_is_a_memory_error(
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
     with memory.limited_to_free_memory():
         np.ones(MIB)
+
+
+@pytest.mark.parametrize("n", [1, 250])
+def test_work_by_blocks_is_numpys(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "ROWS", 100)
+    values, which = np.random.default_rng(n).random((n, 3)), np.random.default_rng(n).random((n, 3)) < 0.6
+    np.testing.assert_array_equal(memory.by_block(np.sqrt, values), np.sqrt(values))
+    np.testing.assert_array_equal(memory.take_values(values, which), values[which])
+    np.testing.assert_array_equal(memory.spread_values(values[which], which), np.where(which, values, 0))
+    np.testing.assert_array_equal(memory.row_variance(values), values.var(axis=0))

@@ -30,7 +30,6 @@ from fkl.contract.world import Common
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary, FeatureBank
 from fkl.kernels.bank import symmetric_eigen
-from fkl.kernels.client_tiles import client_tiles
 from fkl.wire.payloads import Axes, PerClient, Size, Summable, require_leading
 
 
@@ -108,14 +107,9 @@ class Moments(Summable):
         every = of_each(self._sums_of_client, self.x, self.y, self.weight)
         return PerClient(array_namespace(every).moveaxis(every, 0, 1), self._chosen_by_client())
 
-    def tile_sums(self, share: Array) -> tuple[Array]:
-        """As `Summable.tile_sums`, (tiles, R, N, L), but over tiles of samples; a tile of clients has whole tiles."""
-        x, y, weight = self.times(share)._samples()
-        return (np.stack([self._sums(x[:, rows], y[:, rows], weight[:, rows]) for rows in client_tiles(x.shape[1])]),)
-
-    def sums(self, share: Array) -> tuple[Array]:
-        """As `Summable.sums`; the bank iterates over the tiles itself."""
-        return (self.times(share)._sums_of_samples(),)
+    def mean(self, share: Array) -> Array:
+        """The weighted sum over clients, (R, N, L); the bank iterates over tiles of samples itself."""
+        return self.times(share)._sums_of_samples()
 
     def squared_norm(self) -> NDArray[np.float64]:
         """Squared norm of each client's sums, client by client, because all sums together may not fit in memory."""

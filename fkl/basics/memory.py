@@ -1,6 +1,5 @@
-"""Available memory, one-line errors for arrays that do not fit, and arrays in files if an engine asks for them."""
+"""Available memory, one-line errors for arrays that do not fit."""
 
-import mmap
 import os
 import resource
 import sys
@@ -8,27 +7,21 @@ import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
-from math import prod
 from pathlib import Path, PurePosixPath
-from tempfile import TemporaryFile, gettempdir
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from fkl.basics.errors import FklError
-from fkl.basics.files import report_write_errors
 
 PROC = Path("/proc")
 LIMITS = {"cgroup2": ("memory.max", "memory.high"), "cgroup": ("memory.limit_in_bytes",)}
 USED = {"cgroup2": "memory.current", "cgroup": "memory.usage_in_bytes"}
 FILE_CACHE = {"cgroup2": "inactive_file", "cgroup": "total_inactive_file"}
 """For each version of cgroups: files of limits and use, and the line of memory.stat about reclaimable memory."""
-LEAST_BYTES = 2**20
-"""Smaller arrays are always in memory."""
 ROWS = 2**17
 """Number of rows that are processed at a time."""
-_on_disk = [False]
 
 
 def available_bytes() -> int:
@@ -169,67 +162,6 @@ def _free_in_nested(kind: str, root: PurePosixPath, place: Path, path: PurePosix
                 yield from (limit + free for limit in limits)
 
 
-@contextmanager
-def on_disk() -> Iterator[None]:
-    """Put new large arrays into files in this block.
-
-    The files are in the folder for temporary files, which the environment's TMPDIR names. They have no names there, so
-    the system deletes them with their array or at the end of the process, however it ends.
-    """
-    before, _on_disk[0] = _on_disk[0], True
-    try:
-        yield
-    finally:
-        _on_disk[0] = before
-
-
-def empty_array(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
-    """An uninitialised array, like `np.empty`; in a file it is full of zeros.
-
-    Raises
-    ------
-    fkl.basics.files.CannotWriteError
-        If the disk has no room for the file.
-    """
-    kind, count = np.dtype(dtype), prod((shape,) if isinstance(shape, int) else shape)
-    if not _on_disk[0] or count * kind.itemsize < LEAST_BYTES:
-        return np.empty(shape, kind)
-    size = count * kind.itemsize
-    with report_write_errors(folder := Path(gettempdir())):
-        file = TemporaryFile(prefix="fkl-")  # noqa: SIM115
-    with file:
-        with report_write_errors(folder):
-            _reserve_space(file.fileno(), size)
-        try:
-            return np.frombuffer(mmap.mmap(file.fileno(), size), kind).reshape(shape)
-        except OSError as error:  # no addresses are left, which is not about the file
-            raise MemoryError(error.strerror) from error
-
-
-def _reserve_space(file: int, size: int) -> None:
-    """Give a file this size and reserve its disk space; otherwise a later write could kill the process."""
-    if hasattr(os, "posix_fallocate"):
-        os.posix_fallocate(file, 0, size)
-    else:
-        os.truncate(file, size)
-
-
-def zeros_array(shape: int | tuple[int, ...], dtype: DTypeLike = np.float64) -> NDArray[Any]:
-    """An array of zeros, like `np.zeros`."""
-    made = empty_array(shape, dtype) if _on_disk[0] else np.zeros(shape, dtype)
-    if made.nbytes < LEAST_BYTES:
-        made[...] = 0
-    return made
-
-
-def number_range(count: int) -> NDArray[np.int64]:
-    """0, 1, ..., count - 1, like `np.arange`."""
-    made = empty_array(count, np.int64)
-    for some in row_blocks(count):
-        made[some] = np.arange(some.start, some.stop)
-    return made
-
-
 def row_blocks(rows: int, size: int | None = None) -> Iterator[slice]:
     """Slices that cover all rows, `size` (or `ROWS`) rows each; the last slice has up to twice as many."""
     size = size or ROWS
@@ -242,7 +174,7 @@ def by_block(work: Callable[[NDArray[Any]], NDArray[Any]], values: NDArray[Any])
     made = None
     for some in row_blocks(len(values)):
         found = work(values[some])
-        made = empty_array((len(values), *found.shape[1:]), found.dtype) if made is None else made
+        made = np.empty((len(values), *found.shape[1:]), found.dtype) if made is None else made
         made[some] = found
     assert made is not None
     return made
@@ -254,7 +186,7 @@ def take_values(values: NDArray[Any], which: NDArray[np.bool_], dtype: DTypeLike
     marks, kind = which.reshape(-1), values.dtype if dtype is None else dtype
     if marks.all() and rows.dtype == kind:
         return rows
-    made, count = empty_array((int(np.count_nonzero(marks)), *rows.shape[1:]), kind), 0
+    made, count = np.empty((int(np.count_nonzero(marks)), *rows.shape[1:]), kind), 0
     for some in row_blocks(len(rows)):
         found = rows[some][marks[some]]
         made[count : count + len(found)] = found
@@ -266,7 +198,7 @@ def spread_values(values: NDArray[Any], which: NDArray[np.bool_]) -> NDArray[Any
     """An array like `which` with these values where it is true, in order, and 0 elsewhere."""
     if which.all():
         return values.reshape(which.shape)
-    made, marks, count = zeros_array(which.size, values.dtype), which.reshape(-1), 0
+    made, marks, count = np.zeros(which.size, values.dtype), which.reshape(-1), 0
     for some in row_blocks(which.size):
         here = int(np.count_nonzero(marks[some]))
         made[some][marks[some]] = values[count : count + here]
@@ -278,9 +210,3 @@ def row_variance(values: NDArray[np.float64]) -> Any:
     """`values.var(axis=0)`, with the same bytes."""
     mean = values.sum(axis=0) / len(values)
     return by_block(lambda some: np.square(some - mean), values).sum(axis=0) / len(values)
-
-
-def require_room(needed: int, what: str, keys: str) -> None:
-    """Call `require_memory` unless large arrays are in files, which a full disk refuses one by one."""
-    if not _on_disk[0]:
-        require_memory(needed, what, keys)

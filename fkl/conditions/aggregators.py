@@ -58,7 +58,6 @@ class Aggregator(OnMessages):
     """
 
     on_a_graph = False
-    means_only = False
 
     def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
         """The aggregate (R, P) of messages (R, n, P); `sent` marks the entries that were sent, None for all."""

@@ -144,8 +144,6 @@ class Alie(Attack):
     after compression. Their honest messages decide only which entries they send.
     """
 
-    means_only = False
-
     z: float | None = key(
         None,
         "None for the largest z with which the paper expects more than half of the clients, with the "

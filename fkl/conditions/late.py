@@ -95,7 +95,6 @@ class LateUpdates(OnMessages):
     """
 
     on_a_graph = False
-    means_only = False
 
     rounds: int = key(
         5, "Delay of an update in rounds, or the maximum delay if it is drawn.", least=0, most=MOST_ROUNDS

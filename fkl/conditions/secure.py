@@ -59,7 +59,6 @@ class Pairwise(OnMessages):
     """
 
     on_a_graph = False
-    means_only = False
 
     bits: int = key(32, "Bits k: sums are modulo 2^k, and every entry takes k bits on the wire.", least=8, most=62)
     fraction: int = key(16, "Number of bits after the point.", least=0, must="an integer >= 0, below bits")

@@ -33,8 +33,6 @@ class OnMessages(Keys):
     """Whether the condition works with a server, and on graphs on which agents send all neighbours the same message."""
     on_lossy_links = True
     """Whether the condition works if messages between agents are lost."""
-    means_only = True
-    """Whether the condition needs only means of clients' messages, as in `fkl.contract.star.Federated.means_only`."""
     called_without_messages = True
     """Whether `server_takes` is called even if no client has answered."""
     panels: ClassVar[Mapping[str, Panel]] = MappingProxyType({})

@@ -149,6 +149,11 @@ LONGEST_PATH = 250
 MOST_LISTED = 16
 """Maximum number of names that an error about an unknown name lists completely."""
 PACKAGE = re.compile(r"_global_|\w+(\.\w+)*")
+GONE = {
+    "engine=disk": "has gone; leave it out: all clients are in memory then, and fkl plan says how much they need",
+    "logger=trackio": "has gone; use logger=wandb or logger=mlflow",
+}
+"""Choices of earlier versions, also in their saved runs, and what to do without them."""
 
 
 @dataclass(frozen=True)
@@ -291,8 +296,15 @@ def choice_comments(group: str, name: str, folders: Sequence[Path] = ()) -> dict
     return found
 
 
+def refuse_gone(choice: str) -> None:
+    """Refuse a choice, KEY=NAME, that only earlier versions had."""
+    if choice in GONE:
+        raise FklError(f"{choice}: {GONE[choice]}")
+
+
 def not_known(path: str, names: Iterable[str]) -> FklError:
     """The error about a choice GROUP/NAME that does not exist, with similar names."""
+    refuse_gone("=".join(path.rsplit("/", 1)))
     if path.startswith("dataset/") and re.search(r"[./*]", file := path.removeprefix("dataset/")):
         own = f"a file of your own: dataset=file dataset.path={shlex.quote(file)} dataset.target=COLUMN"
         return FklError(f"dataset={file}: no such choice", help=[own])

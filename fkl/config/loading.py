@@ -28,7 +28,7 @@ from fkl.basics.environment import current_folder, environment_variable
 from fkl.basics.errors import BadValue, FklError, did_you_mean, key_prefix, own_lines, require, with_own_line
 from fkl.basics.keys import require_words, union_members
 from fkl.config import digest as source
-from fkl.config.choices import CONDITIONS
+from fkl.config.choices import CONDITIONS, refuse_gone
 from fkl.config.digest import decisive_part
 from fkl.config.settings import ENGINES, NODES, OPTIONAL_NODES, Paths, Settings
 from fkl.data.dealt_rows import parts_of_all
@@ -304,6 +304,7 @@ def load_run(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     else:
         given = type(kernels).__name__
         require(kernels is None, "kernels", given, f"omitted, for example with ~kernels: {label} uses none")
+    refuse_gone(f"engine={top.get('engine')}")
     settings, top = build_object(Settings, top, "", also=groups)
     plain |= top
     for name, path in (settings.metrics or {}).items():
@@ -321,6 +322,7 @@ def load_run(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     allowed = "nodes, for example logger=jsonl"
     require(logger_nodes is None or isinstance(logger_nodes, dict), "logger", logger_nodes, allowed)
     for name, node in (logger_nodes or {}).items():
+        refuse_gone(f"logger={name}")
         with key_prefix(f"logger.{name}"):
             loggers[name], complete[name] = _make_from_node(node, f"logger.{name}")
     plain["logger"] = complete if logger_nodes is not None else None

@@ -20,7 +20,6 @@ OPTIONAL_NODES = ("kernels", "topology", *CONDITIONS, "intervals")
 ENGINES = {
     "numba": "fkl.engines.base.Numba",
     "numpy": "fkl.engines.base.Numpy",
-    "disk": "fkl.engines.disk.Disk",
     "jax": "fkl.engines.jax.Jax",
 }
 """Import paths of the engines that run the rounds, see `fkl.engines.base.Engine`."""
@@ -68,9 +67,8 @@ class Settings(Keys):
     engine: str = key(
         "numba",
         "``numba`` runs compiled loops, ``numpy`` the slow reference, which methods with only compiled loops "
-        "refuse. ``disk``, for methods with a server, runs groups of clients one after another, with samples "
-        "and states in files, and gives the same bytes. ``jax``, for methods whose rounds can be traced, runs "
-        "one compiled scan on the device that JAX finds.",
+        "refuse. ``jax``, for methods whose rounds can be traced, runs one compiled scan on the device that JAX "
+        "finds.",
         among=ENGINES,
     )
     scaling: str = key(

@@ -220,7 +220,8 @@ class Federated(Keys):
             players = (range(1), range(world.problem.clients))
             alone, everyone = (Turn(t, exchange, world.streams, numbers, together=here) for numbers in players)
             server, down = self.tell(common, server, alone)
-            client, up, outcome = world.exchange(self, common, channel, client, down, samples, share, everyone)
+            client, up, outcome = self.client(common, client, channel.down(down), samples, everyone)
+            up = channel.up(up)
             heard = channel.answered(share)
             anyone = self.hides_presence or channel.any_answer(heard, here)
             # Late clients are ignored: only clients whose answers have arrived have a share.

@@ -226,20 +226,6 @@ class Common:
         return replace(self, streams=self.streams.replicate(r))
 
 
-def all_together(
-    method: Any, common: Common, channel: Channel, client: Any, down: Any, samples: Any, share: Array, turn: Any
-) -> tuple[Any, Any, Any]:
-    """Run the clients' part of an exchange; their messages pass through the channel.
-
-    Returns
-    -------
-    client, up, outcome
-        As in `Federated.client`, with messages as they arrive.
-    """
-    client, up, outcome = method.client(common, client, channel.down(down), samples, turn)
-    return client, channel.up(up), outcome
-
-
 @dataclass(frozen=True)
 class World:
     """Environment of an algorithm: the clients' data, the kernels, the network and the random streams.
@@ -261,8 +247,6 @@ class World:
         The user's own metrics, for the judge: import paths of functions, by name.
     intervals : object or None
         Intervals around predictions, for the judge, see `fkl.tasks.intervals`.
-    exchange : callable
-        Runs the clients' part of an exchange of a `Federated` method; called like `all_together`.
     """
 
     problem: Any
@@ -274,7 +258,6 @@ class World:
     engine: str = "numba"
     metrics: Mapping[str, str] = field(default_factory=dict)
     intervals: Any = None
-    exchange: Callable[..., tuple[Any, Any, Any]] = all_together
 
     def together(self, t: int) -> int:
         """Number of clients that take part in round t."""
@@ -389,8 +372,9 @@ class Algorithm(Protocol):
     they do; it is called before data are read.
 
     A class may state facts from which engines infer whether they can run it: ``compiled_only: ClassVar = True`` if its
-    loops exist only compiled, ``not_traceable: ClassVar[str] = ""`` if JAX can trace its rounds, or else the reason,
-    and ``means_only: ClassVar = False`` if a server needs more than means over clients.
+    loops exist only compiled, and ``not_traceable: ClassVar[str] = ""`` if JAX can trace its rounds, or else the
+    reason. ``means_only: ClassVar = False`` says that a server needs more than means over clients, which secure sums
+    and aggregators then refuse.
 
     A class may state identities from its proofs, which conformance then checks; see `fkl.conformance.identities`.
 

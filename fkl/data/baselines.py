@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array
-from fkl.basics.memory import empty_array, take_values
+from fkl.basics.memory import take_values
 from fkl.data.problem import Problem
 
 CLIENTS_AT_A_TIME = 4096
@@ -46,7 +46,7 @@ def baseline_errors(problem: Problem) -> dict[str, Array]:
     names = {"error": ("majority", "last_class"), "pinball": ("running_quantile", "last_value")}
     so_far, last_one = names.get(main, ("running_mean", "last_value"))
     no_class = float(loss.several)  # 0 is no class of two, and C none of C, see `PointwiseLoss.shown`
-    errors = {f"{main}_{so_far}": empty_array(problem.y.shape), f"{main}_{last_one}": empty_array(problem.y.shape)}
+    errors: dict[str, Array] = {f"{main}_{name}": np.empty(problem.y.shape) for name in (so_far, last_one)}
     # Some clients at a time, to limit copies as large as y.
     for start in range(0, problem.clients, CLIENTS_AT_A_TIME):
         columns = slice(start, start + CLIENTS_AT_A_TIME)

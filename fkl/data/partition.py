@@ -42,13 +42,13 @@ class Partition(Keys):
                 f"partition: the features of {table.where} are stored sparse, which only partition=vertical accepts"
             )
         rows, present = self.dealt(table, rng)
-        site = memory.zeros_array(len(rows), np.int64)
+        site = np.zeros(len(rows), np.int64)
         if len(table.site_names) > 1:
             for k, (mine, seen) in enumerate(zip(rows, present, strict=True)):
                 site[k] = np.bincount(table.site[mine[seen]]).argmax()
         K, T = rows.shape
-        x, y = memory.empty_array((T, K, table.x.shape[1])), memory.empty_array((T, K))
-        here = memory.empty_array((T, K), np.bool_)
+        x, y = np.empty((T, K, table.x.shape[1])), np.empty((T, K))
+        here = np.empty((T, K), np.bool_)
         for some in memory.row_blocks(K, -(-memory.ROWS // T)):
             here[:, some] = used = present[some].T
             x[:, some] = np.where(used[:, :, None], table.x[rows[some].T], 0.0)
@@ -93,7 +93,7 @@ class EqualShares(Partition):
         require(self.clients * rounds <= size, "clients", self.clients, allowed)
         _require_room(table, self.clients, rounds, "partition.clients or partition.rounds")
         rows = self.rows(table, rounds, rng)
-        used = memory.empty_array(rows.shape, np.bool_)
+        used = np.empty(rows.shape, np.bool_)
         used[...] = True
         return rows, used
 
@@ -111,7 +111,7 @@ class Iid(EqualShares):
 
     def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """The first rows after `rng` shuffled all of them."""
-        rows = memory.number_range(len(table.y))
+        rows = np.arange(len(table.y))
         rng.shuffle(rows)
         return rows[: self.clients * rounds].reshape(self.clients, rounds)
 
@@ -128,7 +128,7 @@ class Blocks(EqualShares):
 
     def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """The first rows of the file; `rng` is not used."""
-        return memory.number_range(self.clients * rounds).reshape(self.clients, rounds)
+        return np.arange(self.clients * rounds).reshape(self.clients, rounds)
 
 
 @dataclass(frozen=True)
@@ -303,4 +303,4 @@ def _one_after_another(order: NDArray[np.int64], counts: NDArray[np.int64], roun
 def _require_room(table: Table, clients: int, rounds: int, keys: str) -> None:
     """Refuse streams that do not fit in memory: x and y with one place for each client and round, and presence."""
     needed = clients * rounds * (8 * (len(table.feature_names) + 2) + 1)
-    memory.require_room(needed, f"the streams of {clients} clients over {rounds} rounds", keys)
+    memory.require_memory(needed, f"the streams of {clients} clients over {rounds} rounds", keys)

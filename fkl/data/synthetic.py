@@ -59,7 +59,7 @@ class Synthetic(Keys):
         """
         rows, sites = self.rows, self.sites
         needed = 8 * rows * (self.dimension + 2)
-        memory.require_room(needed, f"the {rows} rows of {self.dimension} features", "dataset.rows")
+        require_memory(needed, f"the {rows} rows of {self.dimension} features", "dataset.rows")
         require_memory(sites * (16 * self.dimension + SITE_BYTES), f"the {sites} sites", "dataset.sites")
         values = 8 * min(rows, CHUNK_ROWS) * self.centres
         require_memory(values, f"the kernel values at {self.centres} centres", "dataset.centres")
@@ -67,8 +67,8 @@ class Synthetic(Keys):
         centres = rng.standard_normal((self.centres, self.dimension))
         directions = rng.standard_normal((self.sites, self.dimension))
         means = self.site_shift * directions / np.linalg.norm(directions, axis=1, keepdims=True)
-        site = memory.by_block(lambda some: some * self.sites // self.rows, memory.number_range(self.rows))
-        x, y = memory.empty_array((self.rows, self.dimension)), memory.empty_array(self.rows)
+        site = memory.by_block(lambda some: some * self.sites // self.rows, np.arange(self.rows))
+        x, y = np.empty((self.rows, self.dimension)), np.empty(self.rows)
         for start in range(0, self.rows, CHUNK_ROWS):
             here = slice(start, start + CHUNK_ROWS)
             x[here] = rng.standard_normal(x[here].shape) + means[site[here]]

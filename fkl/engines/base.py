@@ -14,13 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError
 from fkl.basics.memory import by_block
 from fkl.basics.random_streams import Role, Streams
 from fkl.config.loading import Run
-from fkl.contract.world import Algorithm, Common, World, all_together
-from fkl.engines.checkpoint import CHECKPOINT, Checkpoint, Follower
+from fkl.contract.world import Algorithm, World
 from fkl.kernels import Dictionary
 from fkl.kernels.losses import OF_CLASSES
 from fkl.network import Network, Topology
@@ -32,7 +30,7 @@ from fkl.wire import Channel, Ledger
 
 
 class Engine:
-    """Runs the rounds of an experiment: by compiled loops, on a device, or with some clients in memory at a time.
+    """Runs the rounds of an experiment: by compiled loops, or on a device.
 
     Each engine defines `can_play` and `rounds`; the other methods here suit an engine with all clients in memory.
     """
@@ -43,8 +41,6 @@ class Engine:
     """Name of the bank of random features in `fkl.kernels.BANKS`."""
     threads: ClassVar[int | None] = None
     """Number of threads of the compiled kernels if a run does not set it; None for all."""
-    has_all_clients: ClassVar[bool] = True
-    """Whether the states of all clients are in memory, so loggers can read them between rounds."""
     all_together: ClassVar[bool] = False
     """Whether all replicates have to run together."""
 
@@ -86,23 +82,9 @@ class Engine:
         """
         raise NotImplementedError
 
-    def channel(self, problem: Any, *given: Any) -> Channel:
-        """The channel for messages of a problem's clients."""
-        return Channel(*given)
-
-    def exchange(
-        self, method: Any, common: Common, channel: Any, client: Any, down: Any, samples: Any, share: Array, turn: Any
-    ) -> tuple[Any, Any, Any]:
-        """Run the clients' part of an exchange with a server, as `fkl.contract.world.all_together`."""
-        return all_together(method, common, channel, client, down, samples, share, turn)
-
     def gathered(self, chunk: Any) -> Any:
         """The `fkl.engines.rounds.Chunk` in the form in which it is recorded."""
         return chunk
-
-    def checkpoint(self, folder: Path, every: float | None, digest: str, follower: Follower | None) -> Checkpoint:
-        """The checkpoint of a run in this folder."""
-        return Checkpoint(folder / CHECKPOINT, every, digest, follower)
 
     # After the rounds
 
@@ -143,17 +125,6 @@ def why_no_star_on_a_stream(method: Algorithm) -> str | None:
     if (why := why_no_star(method)) is not None or task_of(method) is StreamTask:
         return why
     return "its clients learn from batches, and are tested on rows drawn from all clients"
-
-
-def why_not_a_part_at_a_time(run: Run) -> str | None:
-    """Why parts of a run's clients cannot run one after another, with means for the server; None if they can."""
-    if why := why_no_star_on_a_stream(run.algo):
-        return why
-    if not getattr(run.algo, "means_only", False):
-        return "its server needs more than means over clients that are added up in a fixed order"
-    inside = [name for name, one in run.conditions.items() if not getattr(one, "means_only", True)]
-    inside += ["network.compute_s"] * getattr(run.network, "timed", False)
-    return f"parts of the clients cannot have {', '.join(inside)}" if inside else None
 
 
 def why_not_at_sites(method: Algorithm) -> str | None:
@@ -269,10 +240,10 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
             problem = problem.thinned(problem.present & times.in_time)
     label = experiment.algorithm.label
     passing = network, ledger, np.dtype(precision), label, streams, experiment.links, times
-    channel = engine.channel(problem, *passing)
+    channel = Channel(*passing)
     known = problem, experiment.dictionary, channel, streams, precision, topology
     judged = experiment.metrics, experiment.intervals
-    return World(*known, engine.bank, *judged, engine.exchange), ledger
+    return World(*known, engine.bank, *judged), ledger
 
 
 # ---- Diverged runs: keys to lower, and errors that are finite but too large

@@ -157,17 +157,16 @@ def simulate_run(
                 world = _world_of(experiment, first, together)
                 in_progress = before_first_round(experiment, world)
             played = Chunk(in_progress.judge, in_progress.ledger, in_progress.elapsed, first)
-            watched = watch is not None and engine.has_all_clients
             try:
-                with closing(engine.rounds(experiment.algorithm, world, in_progress, watched)) as pauses:
+                with closing(engine.rounds(experiment.algorithm, world, in_progress, watch is not None)) as pauses:
                     for done in pauses:
                         advance(done * len(world.streams.replicates))
                         _save_if_due(checkpoint, (first, together), in_progress, world)
-                        if watch is not None and watched:
+                        if watch is not None:
                             watch(played, in_progress.t)
             except RoundNotFiniteError:
                 failed = engine.gathered(played)
-                early = in_progress.t < EARLY and engine.has_all_clients
+                early = in_progress.t < EARLY
                 not_finite = first_not_finite(experiment, world.streams.replicates, in_progress.t + 1) if early else ""
                 raise DivergedError(experiment.algorithm, failed, in_progress.t, not_finite) from None
             if isinstance(experiment.algorithm, Wrapped):

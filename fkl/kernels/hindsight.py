@@ -21,7 +21,7 @@ from scipy.linalg.lapack import dpstrf, dtrtri
 
 from fkl.basics.arrays import Array
 from fkl.basics.files import CannotWriteError, DamagedError, read_sealed, write_sealed
-from fkl.basics.memory import by_block, empty_array, row_variance, spread_values, take_values
+from fkl.basics.memory import by_block, row_variance, spread_values, take_values
 from fkl.basics.pointwise import HINGE, QUANTILE, SQUARE, SQUARED, PointwiseLoss
 from fkl.data.problem import Problem
 from fkl.kernels.client_tiles import row_blocks
@@ -100,7 +100,7 @@ def best_loss(dictionary: Dictionary, x: Array, y: Array, lam: float, loss: Poin
             kernels = [fit.kernel for fit in sorted(screened, key=attrgetter("total"))[:count]]
         rough = _fit_kernels(dictionary, kernels, x, y, lam, -(-most // 3), loss)
         [best] = _fit_kernels(dictionary, [min(rough, key=attrgetter("total")).kernel], x, y, lam, most, loss)
-        blocks, made = [*row_blocks(len(x), 1, BLOCK_ROWS)], empty_array(len(y))
+        blocks, made = [*row_blocks(len(x), 1, BLOCK_ROWS)], np.empty(len(y))
 
         def judge(begin: int, end: int) -> None:
             for block in blocks[begin:end]:
@@ -290,7 +290,7 @@ def linear_loss(problem: Problem) -> NDArray[np.float64]:
     centred = by_block(partial(_less_mean, y.mean()), y)
     with at_most(1):
         slope = np.linalg.lstsq(x.T @ x, x.T @ centred, rcond=None)[0]
-    loss = np.matmul(x, slope, out=empty_array(len(y)))
+    loss = np.matmul(x, slope, out=np.empty(len(y)))
     loss -= centred
     return spread_values(np.square(loss, out=loss), everywhere)
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.basics import memory
 from fkl.basics.errors import FklError, in_one_line, require
 from fkl.basics.keys import Keys, key
 from fkl.data.own_file import OfAFile
@@ -36,7 +35,7 @@ class Share(Keys):
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
         """Whether each present client takes part, (T, K)."""
-        taking_part = memory.empty_array(present.shape, np.bool_)
+        taking_part = np.empty(present.shape, np.bool_)
         for row, here in zip(taking_part, present, strict=True):
             row[...] = here & (generator.random(len(here)) < self.share)
         return taking_part

@@ -18,6 +18,7 @@ from fkl.contract.world import Wrapped
 from fkl.data.baselines import not_beaten
 from fkl.data.problem import COMPLETE, Problem, row_order
 from fkl.engines.base import DivergedError, Engine, Experiment, worse_than_zero
+from fkl.engines.checkpoint import CHECKPOINT, Checkpoint
 from fkl.engines.rounds import simulate_run
 from fkl.kernels.dictionary import AroundMedian
 from fkl.runs.folder import (
@@ -98,7 +99,7 @@ def play_run(run: Run, engine: Engine, progress: bool = True) -> None:
     digest = f"{run.digest}, functions kept" if settings.save_model else run.digest
     with run_workspace(run) as folder:
         tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
-        checkpoint = experiment.engine.checkpoint(folder, settings.checkpoint_s, digest, tables)
+        checkpoint = Checkpoint(folder / CHECKPOINT, settings.checkpoint_s, digest, tables)
         with RoundsBar(title_of(run), rounds, progress) as bar, Loggers(run, experiment, tables) as loggers:
             watch = loggers.watch if run.loggers else None
             how = threads, settings.chunk, bar.advance, checkpoint, watch, settings.save_model

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array, is_traced
 from fkl.basics.errors import key_prefix, require
-from fkl.basics.memory import empty_array, row_blocks, take_values, zeros_array
+from fkl.basics.memory import row_blocks, take_values
 from fkl.basics.memory import row_variance as variance_of
 from fkl.basics.pointwise import SQUARED, PointwiseLoss
 from fkl.config.loading import Run
@@ -211,7 +211,7 @@ def _require_fits_classes(run: Run, several: int) -> None:
     asked = (
         ("save_model", run.settings.save_model, "false"),
         ("metrics", run.settings.metrics, "null"),
-        ("engine", run.settings.engine if run.settings.engine in ("jax", "disk") else None, "numba or numpy"),
+        ("engine", run.settings.engine if run.settings.engine == "jax" else None, "numba or numpy"),
         ("privacy", None if private is None else type(private).__name__, "null"),
     )
     for name, given, allowed in asked:
@@ -247,7 +247,7 @@ class StreamSums(NamedTuple):
         y_hat, squared_norm, of_round = outcome.y_hat, outcome.squared_norm(), outcome.loss
         of_kernels = self.kernel_loss
         if of_round is not None and of_kernels is None:
-            of_kernels = zeros_array(of_round.shape, of_round.dtype)
+            of_kernels = np.zeros(of_round.shape, of_round.dtype)
         if is_traced(self.loss):
             shown = {name: present * one for name, one in loss.shown(y_hat, y).items()}
             total = self.loss + (shown[loss.column] + lam * present * squared_norm)
@@ -278,7 +278,7 @@ class StreamSums(NamedTuple):
             return np.full(self.loss.shape, np.nan)
         if is_traced(self.loss):
             return self.loss - self.kernel_loss.min(axis=-1)
-        regret = empty_array(self.loss.shape)
+        regret = np.empty(self.loss.shape)
         for some in row_blocks(self.loss.shape[1], CLIENTS_AT_A_TIME):
             regret[:, some] = self.loss[:, some] - self.kernel_loss[:, some].min(axis=-1)
         return regret
@@ -327,8 +327,8 @@ class StreamJudge:
     def __init__(self, problem: Problem, replicates: int, lam: float) -> None:
         self.problem, self.lam = problem, lam
         shape = (replicates, problem.clients)
-        self.errors: tuple[Array, ...] = tuple(zeros_array(shape) for _ in problem.loss.columns)
-        self.loss: Array = zeros_array(shape)
+        self.errors: tuple[Array, ...] = tuple(np.zeros(shape) for _ in problem.loss.columns)
+        self.loss: Array = np.zeros(shape)
         self.kernel_loss: Array | None = None
         self.of_rounds = {name: np.zeros((problem.rounds, replicates)) for name in problem.loss.columns}
         self.mean_loss = np.zeros((problem.rounds, replicates))
@@ -440,7 +440,7 @@ class StreamJudge:
             own = np.broadcast_to(best_of_all, problem.y.shape)[:, some], linear[:, some]
             for name, values in self._of_clients(some, problem.of_clients(some), *own).items():
                 if name not in clients:
-                    clients[name] = empty_array((*values.shape[:-1], shape[1]), values.dtype)
+                    clients[name] = np.empty((*values.shape[:-1], shape[1]), values.dtype)
                 clients[name][..., some] = values
         samples = clients["rounds"]
         if self.calibration is not None:
@@ -487,7 +487,7 @@ class StreamJudge:
 
 def _where_present(problem: Problem, values: Array) -> Array:
     """Values (T, K), or one value for all, with 0 where a client is absent."""
-    made = empty_array(problem.y.shape)
+    made = np.empty(problem.y.shape)
     for some in row_blocks(problem.clients):
         made[:, some] = np.where(problem.present[:, some], np.broadcast_to(values, made.shape)[:, some], 0.0)
     return made

@@ -25,7 +25,7 @@ from fkl.basics.errors import (
     require,
     with_own_line,
 )
-from fkl.basics.memory import by_block, empty_array, row_blocks
+from fkl.basics.memory import by_block, row_blocks
 from fkl.basics.random_streams import Role, Streams, shared_generator
 from fkl.config.loading import Run
 from fkl.contract.world import Algorithm, World
@@ -546,7 +546,7 @@ def gini_coefficient(errors: Array) -> Array:
 
 def _in_order(errors: Array) -> Array:
     """The errors of each replicate, (R, K), in ascending order."""
-    ordered = empty_array(errors.shape)
+    ordered = np.empty(errors.shape)
     ordered[...] = errors
     ordered.sort(axis=1)
     return ordered
@@ -578,7 +578,7 @@ def _worst_and_gini(name: str, what: str, sums: Array, count: NDArray[np.int64])
     judged = count > 0
     if not judged.any():
         return {f"{name}_{figure}{what}": np.full(len(sums), np.nan) for figure in ("worst_tenth", "gini")}
-    errors, every = empty_array((len(sums), int(judged.sum()))), judged.all()
+    errors, every = np.empty((len(sums), int(judged.sum()))), judged.all()
     for of_one, sums_of_one in zip(errors, sums, strict=True):
         np.divide(sums_of_one if every else sums_of_one[judged], count if every else count[judged], out=of_one)
     return {f"{name}_worst_tenth{what}": worst_tenth(errors), f"{name}_gini{what}": gini_coefficient(errors)}

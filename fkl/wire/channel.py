@@ -1,7 +1,6 @@
 """The channel through which all data leave a party, the ledger that counts them, and the inboxes of agents."""
 
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from math import prod
 from operator import is_not
@@ -12,7 +11,6 @@ from numpy.typing import NDArray
 
 from fkl.basics.arrays import Array, array_namespace, known_everywhere
 from fkl.basics.errors import BrokenPromiseError, FklError
-from fkl.basics.memory import zeros_array
 from fkl.basics.random_streams import Role, Streams
 from fkl.network.settings import CostModel, Network, Times
 from fkl.network.topology import Awake, Links, Neighbours, Topology
@@ -88,20 +86,11 @@ class Ledger:
         directions: tuple[Direction, ...] = WITH_A_SERVER,
     ) -> None:
         shapes = (rounds, replicates, 3), (replicates, clients, 3)
-        self.tallies = {
-            direction: Tally(*(zeros_array(shape, np.int64) for shape in shapes)) for direction in directions
-        }
+        self.tallies = {direction: Tally(*(np.zeros(shape, np.int64) for shape in shapes)) for direction in directions}
         self.shape = replicates, clients
         self.cost = cost
         self.seconds = np.zeros((rounds, replicates))
         self.kinds: dict[tuple[Direction, str], int] = {}
-
-    def of_clients(self, some: slice) -> "Ledger":
-        """The ledger for some of the clients; entries into it are also in this one."""
-        part = copy(self)
-        part.tallies = {name: Tally(tally.by_round, tally.by_client[:, some]) for name, tally in self.tallies.items()}
-        part.shape = self.shape[0], next(iter(part.tallies.values())).by_client.shape[1]
-        return part
 
     def enter(self, t: int, direction: Direction, kind: str, counts: Counts, timed: bool = True) -> None:
         """Record one kind of message of round t.

@@ -29,7 +29,7 @@ from fkl.wire.payloads import (
 class CodedArrays(Summable):
     """Every client's array in a coded form; it may be a change to add to the sum of earlier messages."""
 
-    def tile_sums(self: Any, share: Array) -> tuple[Array]:
+    def tile_sums(self: Any, share: Array) -> Array:
         """Weighted sums over the clients of each tile, (tiles, R, ...)."""
         return PerClient(self.values).tile_sums(share)
 

@@ -19,7 +19,7 @@ from fkl.basics.arrays import Array, array_namespace, is_traced
 from fkl.basics.errors import BrokenPromiseError
 from fkl.kernels import FeatureBank
 from fkl.kernels.bank import read_only
-from fkl.kernels.client_tiles import by_tile, client_tiles, sum_in_order, tile_sums
+from fkl.kernels.client_tiles import by_tile, sum_in_order, tile_sums
 
 Counts = NDArray[np.int64]
 LARGEST = 8
@@ -178,24 +178,15 @@ def received_message(message: Any, axes: Axes, width: int, of_clients: bool = Fa
 
 
 class Summable(Payload):
-    """A payload from which the server can form a weighted sum over clients. Its terms are added up tile by tile."""
+    """A payload from which the server can form a weighted sum over clients. Tiles of clients are added up in order."""
 
-    def tile_sums(self, share: Array) -> tuple[Array, ...]:
-        """Terms of the sum over the clients of each tile, (tiles, ...); share (K,) is as in `mean`."""
+    def tile_sums(self, share: Array) -> Array:
+        """Sum over the clients of each tile, (tiles, R, ...); share (K,) is as in `mean`."""
         raise NotImplementedError
-
-    def sums(self, share: Array) -> tuple[Array, ...]:
-        """Terms of the sum over all clients, added up tile after tile."""
-        return tuple(sum_in_order(terms) for terms in self.tile_sums(share))
-
-    def of_sums(self, *sums: Array) -> Array:
-        """The weighted sum from its terms."""
-        [only] = sums
-        return only
 
     def mean(self, share: Array) -> Array:
         """Sum over clients, weighted by their share (K,), which is 0 for absent clients: (R, ...)."""
-        return self.of_sums(*self.sums(share))
+        return sum_in_order(self.tile_sums(share))
 
 
 class Values(Payload):
@@ -271,12 +262,12 @@ class PerClient(Values, Summable):
     values: NDArray[Any]
     chosen: NDArray[np.bool_] | None = None
 
-    def tile_sums(self, share: Array) -> tuple[Array]:
+    def tile_sums(self, share: Array) -> Array:
         """Weighted sums over the clients of each tile, (tiles, R, ...)."""
         R, K = self.values.shape[:2]
         flat = self.values.reshape(R, K, -1).astype(np.float64, copy=False)
         terms = by_tile(array_namespace(flat).matmul, (share, 0), (flat, 1))
-        return (terms.reshape(-1, R, *self.values.shape[2:]),)
+        return terms.reshape(-1, R, *self.values.shape[2:])
 
     def squared_norm(self) -> NDArray[np.float64]:
         """Squared Euclidean norm of each client's array, (R, K)."""
@@ -428,24 +419,11 @@ class FeatureGradients(Summable):
             gradients *= self.chosen[..., None]
         return PerClient(gradients, self.chosen)
 
-    def tile_sums(self, share: Array) -> tuple[Array, Array]:
-        """As `Summable.tile_sums`: sums of c z, (R, N, P), and weights of theta, one number or (R, N, 1)."""
-        x, c = self.x, self.coefficients
-        terms = np.stack([self.bank.accumulate(x[tile], c[:, tile], share[tile]) for tile in client_tiles(len(share))])
-        return terms, self._weights(share)
-
-    def sums(self, share: Array) -> tuple[Array, Array]:
-        """As `Summable.sums`; the bank iterates over the tiles itself."""
-        return self.bank.accumulate(self.x, self.coefficients, share), sum_in_order(self._weights(share))
-
-    def of_sums(self, *sums: Array) -> Array:
-        """The weighted sum of all clients, from its terms."""
-        pulled, weight = sums
-        return pulled + 2 * self.lam * weight * self.theta
-
-    def _weights(self, share: Array) -> Array:
-        """The weight of theta, one term per tile."""
-        return tile_sums(share) if self.weight is None else PerClient(self.weight).tile_sums(share)[0][..., None]
+    def mean(self, share: Array) -> Array:
+        """The weighted sum over clients, (R, N, P); the bank iterates over the tiles itself."""
+        pulled = self.bank.accumulate(self.x, self.coefficients, share)
+        weights = tile_sums(share) if self.weight is None else PerClient(self.weight).tile_sums(share)[..., None]
+        return pulled + 2 * self.lam * sum_in_order(weights) * self.theta
 
     def squared_norm(self) -> NDArray[np.float64]:
         """As `PerClient.squared_norm`, but computed without the gradients.
@@ -495,10 +473,10 @@ class RankOne(Summable):
         """The matrices themselves, (R, K, m, n)."""
         return PerClient(self.left[..., None] * self.right[:, :, None])
 
-    def tile_sums(self, share: Array) -> tuple[Array]:
-        """As `Summable.tile_sums`, with shape (R, m, n)."""
+    def tile_sums(self, share: Array) -> Array:
+        """Weighted sums of the matrices over the clients of each tile, (tiles, R, m, n)."""
         left, matmul = share[:, None] * self.left, array_namespace(self.left).matmul
-        return (by_tile(lambda left, right: matmul(left.swapaxes(1, 2), right), (left, 1), (self.right, 1)),)
+        return by_tile(lambda left, right: matmul(left.swapaxes(1, 2), right), (left, 1), (self.right, 1))
 
     def squared_norm(self) -> NDArray[np.float64]:
         """As `PerClient.squared_norm`: |a b'|^2 = |a|^2 |b|^2."""
@@ -553,13 +531,6 @@ def rebuild_message(message: Any, payloads: Iterable[Payload]) -> Any:
         else:
             fields_of[name] = tuple(next(others) for _ in value) if isinstance(value, tuple) else next(others)
     return replace(message, **fields_of)
-
-
-def for_clients(message: Any, places: NDArray[np.int64]) -> Any:
-    """The server's message with only the parts of these clients."""
-    parts = payloads_of(message)
-    own = [part.select_entries(places) if isinstance(part, PerClient | SelectedEntries) else part for part in parts]
-    return None if message is None else rebuild_message(message, own)
 
 
 def is_message(value: Any) -> bool:

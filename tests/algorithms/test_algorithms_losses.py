@@ -170,7 +170,7 @@ def test_a_run_learns_digits(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> 
     summary = fkl.run(*words, *alone, quiet=True).summary.mean()
     assert summary["error"] < 0.75 * min(summary["error_majority"], summary["error_last_class"])
     assert summary["regret_hindsight"] > 0
-    for more in ("save_model=true", "engine=disk", "privacy=local", "intervals=adaptive"):
+    for more in ("save_model=true", "engine=jax", "privacy=local", "intervals=adaptive"):
         with pytest.raises(FklError, match=more.partition("=")[0] + r".*(of 10 classes|predicts a class)$"):
             fkl.run(*words, more, quiet=True)
 

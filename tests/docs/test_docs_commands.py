@@ -148,7 +148,6 @@ NEEDS_CLUSTER = ("hydra/launcher=submitit_slurm", "hydra/launcher=ray")
 SMALLER = {
     "seed=0,1,2": ("seed=0",),
     "engine=jax": ("dataset=diabetes",),
-    "engine=disk": ("dataset.rows=2000", "partition.clients=100"),
     "hydra/launcher=joblib": ("algo=ofmkl_avg", "seed=0,1", "dataset=diabetes", "hydra.launcher.n_jobs=2"),
     "hydra/sweeper=optuna": ("dataset=diabetes", "hydra.sweeper.n_trials=2", "algo.iterations=20"),
     "learners=federated,alone,pooled": ("dataset=diabetes",),

@@ -27,11 +27,10 @@ def able(method: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("facts", "engines"),
     [
-        ({}, ["numba", "numpy", "disk"]),
-        ({"compiled_only": True}, ["numba", "disk"]),
-        ({"means_only": False}, ["numba", "numpy"]),
-        ({"not_traceable": ""}, ["numba", "numpy", "disk", "jax"]),
-        ({"not_traceable": "it reads a clock"}, ["numba", "numpy", "disk"]),
+        ({}, ["numba", "numpy"]),
+        ({"compiled_only": True}, ["numba"]),
+        ({"not_traceable": ""}, ["numba", "numpy", "jax"]),
+        ({"not_traceable": "it reads a clock"}, ["numba", "numpy"]),
         ({"in_turn": True}, ["numba", "numpy"]),
     ],
 )

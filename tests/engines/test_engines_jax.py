@@ -255,7 +255,7 @@ def test_eight_devices_show_what_the_reference_does() -> None:
 @pytest.mark.parametrize("algo", sorted(set(ALGORITHMS) - {*SCANNED}))
 def test_what_cannot_be_traced_is_refused_with_the_reason(algo: str) -> None:
     run = load_run(compose_config(f"algo={algo}"))
-    with pytest.raises(BadValue, match=rf"^engine=jax: must be numba( or numpy)?( or disk)? for {run.algo.label}: it"):
+    with pytest.raises(BadValue, match=rf"^engine=jax: must be numba( or numpy)? for {run.algo.label}: it"):
         load_run(compose_config(f"algo={algo}", "engine=jax"))
 
 
@@ -270,5 +270,5 @@ def test_what_cannot_be_traced_is_refused_with_the_reason(algo: str) -> None:
     ],
 )  # fmt: skip
 def test_keys_with_which_a_method_cannot_be_traced_are_refused(words: tuple[str, ...], why: str) -> None:
-    with pytest.raises(BadValue, match=rf"^engine=jax: must be numba or numpy( or disk)? for {why}"):
+    with pytest.raises(BadValue, match=rf"^engine=jax: must be numba or numpy for {why}"):
         load_run(compose_config(*words, "engine=jax"))

@@ -79,3 +79,16 @@ def test_what_cannot_be_played_is_refused(fkl, run) -> None:
         stream.write("seed: 7\n")
     answer = fkl("replay", "copy")
     assert (answer.code, answer.err) == (2, "error: copy: config.yaml has changed since the run ended\n")
+
+
+def test_an_engine_that_has_gone_is_one_line(fkl, run) -> None:
+    """In a run that an earlier version saved, and on a command line; so is a logger, without which a run replays."""
+    config, file = run / "config.yaml", run / "provenance.json"
+    config.write_text(config.read_text().replace("engine: numba", "engine: disk"))
+    told = json.loads(file.read_text())
+    told["files"]["config.yaml"] = sha256_of(config)
+    file.write_text(json.dumps(told))
+    for *words, gone in (("replay", str(run), "engine=disk"), (*RUN, "engine=disk"), (*RUN, "logger=trackio")):
+        answer = fkl(*words, *((gone,) if words[0] == "run" else ()))
+        assert (answer.code, answer.err.count("\n")) == (2, 1)
+        assert f"{gone}: has gone; " in answer.err

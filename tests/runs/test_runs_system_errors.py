@@ -1,7 +1,6 @@
 """A message about the system's error names the path that the error is about, or none."""
 
 import errno
-import mmap
 import os
 import sys
 from collections.abc import Callable
@@ -11,7 +10,6 @@ import pytest
 from conftest import SMALL, Answer
 
 import fkl as package
-from fkl.basics import memory
 from fkl.basics.errors import FklError
 from fkl.basics.files import CannotWriteError, report_write_errors
 from fkl.data.store import DataFile, Store
@@ -37,15 +35,6 @@ def test_a_write_that_fails_names_its_own_path(
     assert str(caught.value) == (
         f"{own}: No space left on device" if far else f"{folder}: cannot be written (No space left on device)"
     )
-
-
-def test_no_addresses_are_not_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object) -> None:
-        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
-
-    monkeypatch.setattr(mmap, "mmap", refuse)
-    with memory.on_disk(), pytest.raises(MemoryError, match=os.strerror(errno.ENOMEM)):
-        memory.empty_array(memory.LEAST_BYTES)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, semaphores have no folder")
