@@ -292,7 +292,9 @@ def run(
     if cfg:
         from omegaconf import OmegaConf
 
-        print(OmegaConf.to_yaml(config, resolve=resolve), end="")
+        from fkl.config.loading import resolve_config
+
+        print(OmegaConf.to_yaml(resolve_config(config) if resolve else config), end="")
         return
     from fkl.runs.command import run_single
 

@@ -4,7 +4,7 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,9 @@ DEEPEST = 50
 LONGEST_NUMBER = 1000
 """Maximum length of an integer; Python refuses to write one of more than 4300 digits."""
 PLAIN = ("bool", "float", "int", "map", "merge", "null", "seq", "str")
-TAGS = {f"tag:yaml.org,2002:{name}" for name in PLAIN}
 LETTERS_EACH = 100
+POWER_OF_TEN = re.compile(r"[-+]?[0-9]+(_[0-9]+)*(\.[0-9_]*)?[eE][-+]?[0-9]+$")
+"""Numbers such as 1e-3, which YAML 1.1 takes for text."""
 
 
 def read_text(file: Path) -> str:
@@ -53,16 +54,16 @@ def read_mapping(text: str, file: Path) -> dict[str, Any]:
         If the text is anything else; the message names file and line.
     """
     try:
-        loader = _limited_loader()(text)
+        loader = _Loader(text)
         root = loader.get_single_node()
         if not isinstance(root, yaml.MappingNode) or not root.value:
             kind = {yaml.SequenceNode: "a list", yaml.ScalarNode: "a single value"}.get(type(root), "empty")
             raise FklError(f"{file}: {kind}; must be keys and values")
-        _require_small(root, file)
         return loader.construct_document(root)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise FklError(f"{_place_in_file(file, mark)}: {error.problem or error.context}") from None
+        where = file if mark is None else f"{file}, line {mark.line + 1}"
+        raise FklError(f"{where}: {error.problem or error.context}") from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise FklError(f"{file}, line {line}: {error.character:#x} is not a text character") from None
@@ -70,68 +71,53 @@ def read_mapping(text: str, file: Path) -> dict[str, Any]:
         raise FklError(f"{file}: {error}") from None
 
 
-@cache
-def _limited_loader() -> Any:
-    """OmegaConf's loader, with limits of size and depth."""
-    from omegaconf._utils import get_yaml_loader
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]
+    """Loader of mappings with words as keys, with limits of size and depth; 1e-3 is a number, and a date is text."""
 
-    class Loader(get_yaml_loader()):  # type: ignore[misc]
-        nodes = depth = 0
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.depth = self.total = 0
+        self.sizes: dict[int, int] = {}
 
-        def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-            self.nodes += 1
-            self.depth += 1
-            if self.depth > DEEPEST:
-                raise ValueError(f"nested more than {DEEPEST} deep")
-            if self.nodes > MOST:
-                raise ValueError(f"more than {MOST} keys and values")
-            node: yaml.Node | None = super().compose_node(parent, index)
-            self.depth -= 1
-            return node
-
-    return Loader
-
-
-def _place_in_file(file: Path, mark: yaml.Mark | None) -> str:
-    return f"{file}" if mark is None else f"{file}, line {mark.line + 1}"
-
-
-def _require_small(root: yaml.Node, file: Path) -> None:
-    """Refuse tags that name types, aliases that contain themselves, and aliases that are too large."""
-    sizes: dict[int, int | None] = {}
-
-    def size(node: yaml.Node) -> int:
-        known = sizes.get(id(node), 0)
-        if known is None:
-            raise FklError(f"{_place_in_file(file, node.start_mark)}: an alias that contains itself")
-        if known:
-            return known
-        if node.tag not in TAGS:
-            kind = node.tag.removeprefix("tag:yaml.org,2002:")
-            raise FklError(
-                f"{_place_in_file(file, node.start_mark)}: {kind}: no such type; types are {', '.join(PLAIN)}"
-            )
-        sizes[id(node)] = None
-        total = 1
-        if isinstance(node, yaml.ScalarNode):
-            if node.tag.endswith(":int") and len(node.value) > LONGEST_NUMBER:
-                where = _place_in_file(file, node.start_mark)
-                raise FklError(f"{where}: a number of more than {LONGEST_NUMBER} letters")
-            total += len(node.value) // LETTERS_EACH
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Compose a node, and refuse it if it is no plain data, or too much of it; an alias counts as what it names."""
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise ValueError(f"nested more than {DEEPEST} deep")
+        before, is_alias, mark = self.total, self.check_event(yaml.AliasEvent), self.peek_event().start_mark
+        node: Any = super().compose_node(parent, index)
+        self.depth -= 1
+        is_word = isinstance(node, yaml.ScalarNode)
+        if is_alias:
+            _require(id(node) in self.sizes, "an alias that contains itself", mark)
+            self.total += self.sizes[id(node)]
         else:
-            pairs = isinstance(node, yaml.MappingNode)
-            for key, _ in node.value if pairs else ():
-                if not isinstance(key, yaml.ScalarNode) or key.tag.endswith(":null"):
-                    raise FklError(f"{_place_in_file(file, key.start_mark)}: a key must be a word")
-            total += sum(size(part) for item in node.value for part in (item if pairs else (item,)))
-        if total > MOST:
-            raise FklError(
-                f"{_place_in_file(file, node.start_mark)}: more than {MOST} keys and values, including those of aliases"
-            )
-        sizes[id(node)] = total
-        return total
+            kind = node.tag.removeprefix("tag:yaml.org,2002:")
+            _require(kind in PLAIN, f"{kind}: no such type; types are {', '.join(PLAIN)}", mark)
+            too_long = is_word and kind == "int" and len(node.value) > LONGEST_NUMBER
+            _require(not too_long, f"a number of more than {LONGEST_NUMBER} letters", mark)
+            self.total += 1 + (len(node.value) // LETTERS_EACH if is_word else 0)
+            keys = set[Any]()
+            for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+                is_key = isinstance(key, yaml.ScalarNode) and not key.tag.endswith(":null")
+                _require(is_key, "a key must be a word", key.start_mark)
+                _require((key.tag, key.value) not in keys, f"found duplicate key {key.value}", key.start_mark)
+                keys.add((key.tag, key.value))
+        _require(self.total <= MOST, f"more than {MOST} keys and values, including those of aliases", mark)
+        self.sizes[id(node)] = self.total - before
+        return node
 
-    size(root)
+
+def _require(condition: bool, said: str, mark: yaml.Mark) -> None:
+    if not condition:
+        raise yaml.MarkedYAMLError(problem=said, problem_mark=mark)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in known if not tag.endswith(":timestamp")]
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", POWER_OF_TEN, [*"-+0123456789"])
 
 
 CONDITIONS: tuple[str, ...] = (

@@ -11,7 +11,7 @@ import math
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
@@ -19,9 +19,6 @@ from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
-
-from omegaconf import OmegaConf
-from omegaconf.errors import OmegaConfBaseException
 
 from fkl import __version__
 from fkl.basics.environment import current_folder, environment_variable
@@ -35,119 +32,100 @@ from fkl.data.dealt_rows import parts_of_all
 
 OWN_TABLE = "fkl.data.table_file.TableFile"
 MOST = 30_000
-"""Limit for all interpolations together: keys, values and hundreds of letters."""
+"""Limit for all interpolations together: keys, values and letters."""
 DEEPEST = 50
-LETTERS_EACH = 100
-INNERMOST = re.compile(r"\$\{([^${}]*)\}")
-OF_A_KEY = re.compile(r"\s*(?:oc\.select|oc\.deprecated|oc\.dict\.keys|oc\.dict\.values|hydra)\s*:([^,]*)")
-
-OmegaConf.register_new_resolver(
-    "full_or_half",  # the number for rows=all, half of it for a half, and a share of it for a portion
-    lambda number, *, _root_: number // parts_of_all(_root_.get("rows", "all")),
-    replace=True,
-)
-OmegaConf.register_new_resolver("variable", environment_variable, replace=True)
-OmegaConf.register_new_resolver(
-    "usual_scaling",  # one factor for all features would make features in small units nearly vanish
-    lambda *, _root_: "unit_box" if OmegaConf.select(_root_, "dataset._target_") == OWN_TABLE else "unit_ball",
-    replace=True,
-)
+"""Limit for a chain of interpolations that name each other."""
+INTERPOLATION = re.compile(r"\$\{([^${}]*)\}")
+FUNCTIONS: dict[str, Callable[[str, Callable[..., Any]], Any]] = {
+    # the number for rows=all, half of it for a half, and a share of it for a portion
+    "full_or_half": lambda number, value_of: int(number) // parts_of_all(value_of("rows", default="all")),
+    "variable": lambda words, _: environment_variable(*(word.strip(" '\"") for word in words.split(",", 1))),
+    # one factor for all features would make features in small units nearly vanish
+    "usual_scaling": lambda _, value_of: (
+        "unit_box" if value_of("dataset", "_target_", default=None) == OWN_TABLE else "unit_ball"
+    ),
+}
+"""Functions of an interpolation, such as ``${full_or_half:500}``: of the text after the colon, and of other values."""
+ABSENT: Any = object()
 
 
 def resolve_config(config: dict[str, Any]) -> dict[str, Any]:
     """A copy of a composed configuration with interpolations replaced by their values.
+
+    An interpolation is a key, ``${algo.M}``, a key beside it, ``${.M}``, or a call of one of `FUNCTIONS`.
 
     Raises
     ------
     fkl.basics.errors.FklError
         If an interpolation cannot be replaced or is too large, or a value is missing; the message names the key.
     """
-    if OmegaConf.is_config(config):  # Hydra's own
-        config = dict(OmegaConf.to_container(config))  # type: ignore[arg-type]
-    written = str(config)
-    if not _is_open(written):
+    if not _is_open(str(config)):
         return deepcopy(config)  # in a tenth of the time
-    _size_when_replaced(config, (), config, 0, {})
-    try:
-        needed = OmegaConf.create(_with_interpolations(config, written))
-        plain: Any = OmegaConf.to_container(needed, resolve=True, throw_on_missing=True)
-    except OmegaConfBaseException as error:
-        raise FklError(f"{error.full_key}: {str(error).splitlines()[0]}") from None
-    return deepcopy(config) | {name: node for name, node in plain.items() if _is_open(str(config[name]))}
+    left = MOST
+
+    def replaced(value: Any, path: tuple[str, ...], above: tuple[tuple[str, ...], ...] = ()) -> Any:
+        """The value at a path; `above` are the paths of the interpolations that led to it, the first one first."""
+        nonlocal left
+        key = ".".join(above[0] if above else path)
+        left -= 1 + (len(value) if above and isinstance(value, str) else 0)
+        if left < 0:
+            raise FklError(f"{key}: has more than {MOST} values and letters, including those of its interpolations")
+        if isinstance(value, dict):
+            return {name: replaced(inner, (*path, str(name)), above) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [replaced(inner, (*path, str(place)), above) for place, inner in enumerate(value)]
+        if value == "???":
+            raise FklError(f"{key}: has no value yet: set it")
+        if not isinstance(value, str) or "${" not in value:
+            return value
+        if path in above:
+            raise FklError(f"{key}: its interpolation leads back to itself")
+        if len(above) >= DEEPEST:
+            raise FklError(f"{key}: more than {DEEPEST} interpolations, each of which names the next")
+
+        def value_of(*wanted: str, default: Any = ABSENT) -> Any:
+            found: Any = config
+            for place, name in enumerate(wanted):
+                if isinstance(found, str):
+                    found = replaced(found, wanted[:place], (*above, path))
+                found = _inside(found, name)
+            if found is not ABSENT:
+                return replaced(found, wanted, (*above, path))
+            if default is ABSENT:
+                raise FklError(f"{key}: its interpolation names {'.'.join(wanted)}, which is no key")
+            return default
+
+        def value_at(match: re.Match[str]) -> Any:
+            name, calls, argument = match[1].strip().partition(":")
+            if calls:
+                require(name in FUNCTIONS, key, match[0], f"a key, or a function: {', '.join(FUNCTIONS)}")
+                try:
+                    return FUNCTIONS[name](argument, value_of)
+                except (TypeError, ValueError):
+                    raise BadValue(key, match[0], f"an interpolation that {name} can read") from None
+            # .b is a key beside the interpolation, and ..b one beside the node around it
+            dots = len(name) - len(name.lstrip("."))
+            start = path[: max(len(path) - dots, 0)] if dots else ()
+            return value_of(*start, *re.findall(r"[^.\[\]]+", name))
+
+        whole = INTERPOLATION.fullmatch(value)
+        made = value_at(whole) if whole else INTERPOLATION.sub(lambda match: str(value_at(match)), value)
+        if isinstance(made, str) and "${" in made:
+            raise FklError(f"{key}: its interpolation makes keys, which is not allowed; write out its value")
+        return made
+
+    made: dict[str, Any] = replaced(config, ())
+    return made
 
 
-def _with_interpolations(config: dict[str, Any], written: str) -> dict[str, Any]:
-    """The part of a configuration that OmegaConf needs to see; it takes long for each key.
-
-    It has the nodes with interpolations, the nodes that these name, all single values, and the keys that fkl's
-    resolvers read.
-    """
-    named = re.findall(r"\w+", " ".join(re.findall(r"\$\{[^}]*", written)))
-    needed = {
-        name: node
-        for name, node in config.items()
-        if not isinstance(node, dict | list) or name in named or _is_open(str(node))
-    }
-    dataset = config.get("dataset")
-    return ({"dataset": {"_target_": dataset.get("_target_")}} if isinstance(dataset, dict) else {}) | needed
+def _inside(node: Any, name: str) -> Any:
+    """The value with this name in a mapping, or at this place in a list; `ABSENT` if there is none."""
+    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    return next((inner for known, inner in items if str(known) == name), ABSENT)
 
 
 def _is_open(text: str) -> bool:
     return "${" in text or "???" in text
-
-
-def _size_when_replaced(
-    config: Any, path: tuple[str, ...], value: Any, depth: int, sizes: dict[tuple[str, ...], int]
-) -> int:
-    """Size of a value in keys, values and hundreds of letters, once its interpolations are replaced."""
-    if path in sizes:
-        return sizes[path]
-    key = ".".join(path)
-    if depth > DEEPEST:
-        raise FklError(f"{key}: more than {DEEPEST} interpolations, each of which names the next")
-    sizes[path] = 0  # OmegaConf refuses an interpolation of itself
-    size = 1 + sum(
-        _size_when_replaced(config, (*path, name), inner, depth, sizes) for name, inner in _items_by_name(value).items()
-    )
-    if isinstance(value, str):
-        size += len(value) // LETTERS_EACH
-        for name in _named_keys(value, key):
-            # Relative to an interpolation, .b is a sibling key and ..b a sibling of its parent.
-            dots = len(name) - len(name.lstrip("."))
-            parts = (part.strip("'\" ") for part in re.split(r"[.\[\]]", name[dots:]))
-            wanted = (*path[: len(path) - dots if dots else 0], *filter(None, parts))
-            place, found = 0, config
-            while place < len(wanted) and isinstance(found, dict | list):
-                found = _items_by_name(found).get(wanted[place])
-                place += 1
-            size += _size_when_replaced(config, wanted[:place], found, depth + 1, sizes)
-    if size > MOST:
-        raise FklError(f"{key}: has more than {MOST} values, including those of its interpolations")
-    sizes[path] = size
-    return size
-
-
-def _items_by_name(value: Any) -> dict[str, Any]:
-    """Values inside a mapping or a list, by their names in an interpolation."""
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return {str(name): inner for name, inner in items}
-
-
-def _named_keys(text: str, key: str) -> list[str]:
-    """Keys that the interpolations of a text name, the innermost first."""
-    names = []
-    while match := INNERMOST.search(text):
-        words = match[1]
-        resolver = OF_A_KEY.match(words)
-        name = resolver[1] if resolver else None if ":" in words else words
-        if words.strip().startswith("oc.create") or (name is not None and "\0" in words):
-            break
-        if name is not None:
-            names.append(name.strip())
-        text = f"{text[: match.start()]}\0{text[match.end() :]}"
-    if "${" in text:
-        raise FklError(f"{key}: its interpolation makes keys, which is not allowed; write out its value")
-    return names
 
 
 @dataclass(frozen=True)

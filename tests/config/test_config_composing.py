@@ -4,7 +4,9 @@ import re
 import shlex
 from collections.abc import Callable
 from dataclasses import MISSING, fields
+from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import hydra
@@ -14,13 +16,14 @@ from conftest import ALGORITHMS, Answer
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.utils import get_class
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from fkl import conf_folder
 from fkl.basics.errors import FklError
 from fkl.config import experiments
 from fkl.config.choices import GROUPS, REQUIRED, Choices, choice_files
 from fkl.config.compose import PLAIN, compose_config, each_value, read_words
-from fkl.config.loading import resolve_config
+from fkl.config.loading import FUNCTIONS, resolve_config
 from fkl.papers import PAPERS
 from fkl.papers.jobs import experiment_jobs
 
@@ -77,9 +80,18 @@ def test_a_command_line_is_composed_as_by_hydra(line: str, papers: Path) -> None
         assert list(composed.items()) == list(by_hydra(words, papers).items())
 
 
+def by_omegaconf(name: str, *words: object, _root_: Any) -> Any:
+    """A function of fkl's interpolations as a resolver of OmegaConf's."""
+    return FUNCTIONS[name](
+        ",".join(map(str, words)), lambda *path, default: OmegaConf.select(_root_, ".".join(path), default=default)
+    )
+
+
 @pytest.mark.parametrize("paper", PAPERS)
 def test_a_paper_s_job_is_composed_as_by_hydra(paper: str, papers: Path) -> None:
     job = experiment_jobs([*experiments.paper_experiments(paper)][-1])[-1]
+    for name in FUNCTIONS:
+        OmegaConf.register_new_resolver(name, partial(by_omegaconf, name), replace=True)
     composed = by_hydra([*job.words], papers)
     del composed["paths"]
     assert job.config == OmegaConf.to_container(OmegaConf.create(composed), resolve=True)
@@ -181,3 +193,52 @@ def test_a_slip_is_refused_with_what_may_be_meant(words: str) -> None:
     said, help = SLIPS[words]
     assert str(refused.value).startswith(said)
     assert "".join(refused.value.help).startswith(help)
+
+
+def test_interpolations_are_replaced_as_by_omegaconf() -> None:
+    """Of keys near and far, in places of lists, of nodes, and inside text; random ones, of which some are refused."""
+    values = ["${a}", "${a.b}", "${.b}", "${b.0}", "${b[1]}", "p${seed}q", "${ a.c }", "${seed}", 1, None, "7", True]
+
+    def node(draw: Random, depth: int) -> Any:
+        kind = draw.choice(("list", "mapping", *["value"] * 3)) if depth < 2 else "value"
+        inner = [node(draw, depth + 1) for _ in range(2)] if kind != "value" else []
+        return {"list": inner, "mapping": dict(zip("bc", inner, strict=False))}.get(kind, draw.choice(values))
+
+    replaced = 0
+    for number in range(200):
+        draw = Random(number)
+        config = {"a": {name: node(draw, 0) for name in "bc"}, "b": [node(draw, 0), node(draw, 0)], "seed": 3}
+        try:
+            theirs = OmegaConf.to_container(OmegaConf.create(config), resolve=True)
+        except OmegaConfBaseException:
+            with pytest.raises(FklError):
+                resolve_config(config)
+        else:
+            assert resolve_config(config) == theirs
+            replaced += "${" in str(config)
+    assert replaced > 20
+
+
+REFUSED = {
+    "${nope}": "names nope, which is no key",
+    "${seed.x}": "names seed.x, which is no key",
+    "${nope:1}": "a key, or a function: full_or_half,",
+    "${variable:HOME}": "an interpolation that variable can read",
+    "${full_or_half:x}": "an interpolation that full_or_half can read",
+    "${out}": "leads back to itself",
+    "x${": "makes keys, which is not allowed",
+    "${a${seed}}": "makes keys, which is not allowed",
+    "???": "has no value yet: set it",
+}
+
+
+@pytest.mark.parametrize("written", REFUSED)
+def test_an_interpolation_that_names_nothing_is_refused(written: str) -> None:
+    with pytest.raises(FklError, match=f"^out\\b.*{re.escape(REFUSED[written])}"):
+        resolve_config(compose_config("seed=3") | {"out": written})
+
+
+def test_interpolations_have_a_limit_of_depth() -> None:
+    chain: dict[str, Any] = {f"a{n}": f"${{a{n + 1}}}" for n in range(100)}
+    with pytest.raises(FklError, match=r"^a0: more than 50 interpolations"):
+        resolve_config(chain | {"a100": 1})

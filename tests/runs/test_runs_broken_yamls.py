@@ -50,7 +50,7 @@ EXPERIMENT = {
     r'out: "a\0b"': "out=.*: must be .*, without control",
     r'scaling: "a\u202eb"': r"scaling=a\\u202eb: must be",
     "seed: {a: b}": "seed=.*: must be an integer",
-    "seed: ${oc.create:'[1,2]'}": "its interpolation makes keys",
+    "seed: ${oc.create:'[1,2]'}": "must be a key, or a function: full_or_half",
 }
 """Lines of conf/experiment/x.yaml."""
 HEAD = "# @package _global_\n"

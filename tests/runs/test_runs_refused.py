@@ -26,7 +26,7 @@ REFUSED: dict[tuple[str, ...], dict[str, str]] = {
         # Words that are none, stand for too much or for nothing
         "algo.M": "algo.M: not understood; write KEY=VALUE",
         "algo.M=1,2": "algo.M=1,2: several values need fkl run -m, a run for each; a list is written [1,2]",
-        "'algo.M=${algo.xi}' 'algo.xi=${algo.M}'": "algo.M: Recursive interpolation detected",
+        "'algo.M=${algo.xi}' 'algo.xi=${algo.M}'": "algo.M: its interpolation leads back to itself",
         '"seed=\'${oc.create:\\"{a: 1}\\"}\'"': "seed: its interpolation makes keys",
         # Import paths, which must not run what they name
         "algo._target_=joblib.load": "algo._target_=joblib.load: must be the import path of a dataclass",
