@@ -7,13 +7,13 @@ from typing import Any
 __version__ = "1.0.0rc1"
 
 _ELSEWHERE = {
-    "Result": "fkl.runs.api",
+    "Result": "fkl.report.api",
     "compare": "fkl.report.compare",
     "estimators": "fkl.estimators",
-    "load": "fkl.runs.api",
-    "load_model": "fkl.runs.api",
+    "load": "fkl.report.api",
+    "load_model": "fkl.report.api",
     "rounds": "fkl.report.compare",
-    "run": "fkl.runs.api",
+    "run": "fkl.report.api",
 }
 """Public names and their modules, which are imported at the first use; for types, see __init__.pyi."""
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fkl.conformance import party_process
 
-PRELOADED = [*party_process.PRELOADED, "fkl.report.page", "all_is_ready"]
+PRELOADED = [*party_process.PRELOADED, "fkl.papers.page", "all_is_ready"]
 """The same server's, whoever starts it."""
 
 

@@ -10,7 +10,6 @@ import fkl
 ROOT = Path(fkl.__file__).parent
 LAYERS = {
     "basics": ("fkl", "fkl.basics", "fkl.screen"),
-    "statistics": ("fkl.statistics",),
     "data": ("fkl.data",),
     "config": ("fkl.config",),
     "kernels": ("fkl.kernels",),
@@ -21,16 +20,19 @@ LAYERS = {
     "conditions": ("fkl.conditions",),
     "algorithms": ("fkl.algorithms",),
     "engines": ("fkl.engines",),
-    "runs": ("fkl.runs", "fkl.report.figures", "fkl.report.colours"),
+    "runs": ("fkl.runs",),
+    "statistics": ("fkl.statistics",),
     "report": ("fkl.report",),
-    "conformance": ("fkl.conformance",),
-    "papers": ("fkl.papers",),
-    "page": ("fkl.report.page", "fkl.report.site", "fkl.report.run_rows", "fkl.report.markdown"),
-    "tools": ("fkl.sweeps", "fkl.estimators", "fkl.sites", "fkl.theory"),
+    "sweeps": ("fkl.sweeps",),
     "study": ("fkl.study",),
-    "commands": ("fkl.cli", "fkl.__main__", "fkl.conformance.__main__"),
+    "papers": ("fkl.papers",),
+    "conformance": ("fkl.conformance",),
+    "theory": ("fkl.theory",),
+    "sites": ("fkl.sites",),
+    "estimators": ("fkl.estimators",),
+    "commands": ("fkl.cli", "fkl.__main__"),
 }
-"""From low to high. A package's modules are of its layer, but for those that another layer names."""
+"""From low to high: every module of a package belongs to its layer. All may print, so `fkl.screen` is at the bottom."""
 NAMES = list(LAYERS)
 LAYER_OF = {module: number for number, modules in enumerate(LAYERS.values()) for module in modules}
 

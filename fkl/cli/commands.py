@@ -296,9 +296,10 @@ def run(
 
         print(OmegaConf.to_yaml(resolve_config(config) if resolve else config), end="")
         return
+    from fkl.report import draw_figures
     from fkl.runs.command import run_single
 
-    run_single(config, words, verbose, quiet, folders)
+    run_single(config, words, draw_figures, verbose, quiet, folders)
 
 
 def _config_folders(config_dir: str | None) -> list[Path]:
@@ -605,7 +606,7 @@ def figure(words: tuple[str, ...], style: str) -> None:
 
     outputs = Path("outputs")
     if len(words) == 1 and (DIGEST.fullmatch(words[0]) or Path(words[0]).is_dir()):
-        from fkl.runs.play import draw_again
+        from fkl.report.figures import draw_again
 
         print_lines(f"files: {draw_again(find_run(words[0], outputs), outputs, style)}")
     else:
@@ -631,7 +632,7 @@ def reproduce(papers: tuple[str, ...], fail_fast: bool, readings: bool, site: st
         if fail_fast or readings:
             raise FklError("--site, --fail-fast and --readings: give --site alone, because it runs nothing")
         with requires_extra("report", "reproduce --site"):
-            from fkl.report.site import write_site
+            from fkl.papers.site import write_site
 
         from fkl.screen.messages import print_lines
 
@@ -691,7 +692,7 @@ def compare(
 def report(single: bool) -> None:
     """Write all tables, figures, differences and runs to one page, outputs/report.html."""
     with requires_extra("report", "report"):
-        from fkl.report.page import write_page
+        from fkl.papers.page import write_page
 
     write_page(Path("outputs"), _data_store(), single)
 

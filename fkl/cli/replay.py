@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from fkl.basics.errors import FklError, in_one_line
 from fkl.engines.base import DivergedError
+from fkl.report import draw_figures
 from fkl.runs.finished_runs import CONFIG_FILE, FinishedRun, read_run
 from fkl.runs.folder import read_provenance
 from fkl.runs.play import execute_run
@@ -80,7 +81,7 @@ def replay_run(run: FinishedRun, progress: bool = True) -> Replay:
         again = Path(place) / "run"
         nothing_more = {"logger": None, "figures": "none", "save_model": False, "checkpoint_s": None, "objective": None}
         try:
-            execute_run(to_play_again(run, place, out=str(again), **nothing_more), progress)
+            execute_run(to_play_again(run, place, out=str(again), **nothing_more), draw_figures, progress)
         except DivergedError as error:
             first, told = f"the repeated run diverged ({error})", {}
         else:

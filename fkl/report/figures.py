@@ -29,6 +29,9 @@ from fkl.screen.units import BYTES
 if TYPE_CHECKING:
     import pandas as pd
 
+    from fkl.config.loading import Run
+    from fkl.engines.base import Experiment
+    from fkl.runs.finished_runs import FinishedRun
     from fkl.runs.tables import Curves
     from fkl.tasks.task import Panel
 
@@ -159,6 +162,50 @@ def draw_run(
         if panel.log:
             axes.set_yscale("log")
         save_figure(folder, name, figure, curves.replicates, pdf)
+
+
+def draw_finished(
+    run: "Run",
+    experiment: "Experiment",
+    curves: "Curves",
+    summary: Mapping[str, Array],
+    tables: Path,
+    folder: Path | None = None,
+    style: str = "",
+) -> None:
+    """Draw the figures of a run whose tables are complete.
+
+    Parameters
+    ----------
+    run, experiment, curves, summary
+        The run, what it played, and its means over replicates and last rounds.
+    tables, folder : Path
+        Folder with the run's tables, and folder for the figures, by default the same.
+    style : str
+        One of `STYLES`, also as PDF; by default as the key figures says.
+    """
+    from fkl.contract.world import Wrapped  # here, because figures of papers need no methods
+    from fkl.runs.play import title_of
+
+    of_conditions = experiment.algorithm.panels if isinstance(experiment.algorithm, Wrapped) else {}
+    panels = {**experiment.task.panels(), **of_conditions}
+    style = style or "paper" * (run.settings.figures == "paper")
+    with style_figures(style or "screen"):
+        draw_run(tables, folder or tables, curves, summary, run.algo.label, title_of(run), panels, bool(style))
+
+
+def draw_again(finished: "FinishedRun", outputs: Path, style: str) -> Path:
+    """Draw the figures of a finished run from its tables, as PNG and PDF; return their folder."""
+    from fkl.runs.folder import read_summary
+    from fkl.runs.prepare import prepare_run, to_play_again
+    from fkl.runs.tables import Curves
+
+    run, curves = to_play_again(finished, str(outputs)), Curves()
+    curves.enter({str(name): values.to_numpy() for name, values in finished.rounds.items()})
+    folder = outputs / "figures" / finished.folder.name
+    folder.mkdir(parents=True, exist_ok=True)
+    draw_finished(run, prepare_run(run), curves, read_summary(finished.folder), finished.folder, folder, style)
+    return folder
 
 
 def _quantile_bands(folder: Path, columns: Sequence[str], curves: "Curves") -> dict[str, tuple[Array, Array]]:

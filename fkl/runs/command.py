@@ -9,7 +9,7 @@ import time
 import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from fkl.data.baselines import CONSTANTS, not_beaten, summary_means
 from fkl.engines.base import DivergedError
 from fkl.runs.metrics import ACCURACIES, MAIN, main_metric, require_metric
 from fkl.screen.units import bytes_of, number_text, percent_apart, seconds_text, with_spread
+
+if TYPE_CHECKING:
+    from fkl.runs.play import Drawing
 
 HINDSIGHT = "best constant"
 SHORT = {
@@ -52,6 +55,7 @@ LABEL, FIRST = 9, 34
 def run_single(
     config: dict[str, Any],
     words: tuple[str, ...],
+    draw: "Drawing",
     verbose: bool = False,
     quiet: bool = False,
     folders: Sequence[Path] = (),
@@ -63,6 +67,8 @@ def run_single(
     config : dict
     words : tuple of str
         Words of the command line.
+    draw : callable
+        Draws the figures, see `fkl.runs.play.execute_run`.
     verbose : bool
         Whether to show all columns of the summary.
     quiet : bool
@@ -82,7 +88,7 @@ def run_single(
         run = load_run(config, words)
         from fkl.runs.play import execute_run
 
-        played = execute_run(run, progress=not quiet)
+        played = execute_run(run, draw, progress=not quiet)
     except FklError as error:
         if verbose and error.__cause__ is not None:
             _show_own_lines(error.__cause__)

@@ -1,7 +1,7 @@
 """One run, from a checked configuration to a folder of records: prepare it, execute it, finish it."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -38,26 +38,29 @@ from fkl.runs.folder import (
 )
 from fkl.runs.loggers import Loggers
 from fkl.runs.metrics import require_metric
-from fkl.runs.prepare import prepare_run, to_play_again
+from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import LOSSES, Curves, Tables, summary_columns
 from fkl.screen.messages import print_lines, show_warning
 from fkl.tasks.task import Values
 
 if TYPE_CHECKING:
-    from fkl.runs.finished_runs import FinishedRun
     from fkl.runs.model import SavedModel
 
 SAMPLES = 1000
 """Number of samples by which a feature is found to hide the others."""
 ALL_OF_NORM = 0.99
+Drawing = Callable[[Run, Experiment, Curves, Values, Path], None]
+"""Draws the figures of a run into its folder: from its means over replicates, its summary, and the folder's tables."""
 
 
-def execute_run(run: Run, progress: bool = True) -> bool:
+def execute_run(run: Run, draw: Drawing, progress: bool = True) -> bool:
     """Do the run unless it is finished already; return whether there was anything to do.
 
     Parameters
     ----------
     run : Run
+    draw : callable
+        Draws the figures unless figures=none, usually `fkl.report.draw_figures`.
     progress : bool
         Whether a bar on stderr shows the rounds.
 
@@ -75,7 +78,7 @@ def execute_run(run: Run, progress: bool = True) -> bool:
             with lock_folder(run.folder):
                 done = is_finished(run) or recover_folder(run)  # by another process, maybe a killed one
                 if not done:
-                    play_run(run, player, progress)
+                    play_run(run, player, draw, progress)
         forget_failed(run.failed_folder, run.digest)
         if run.settings.save_model and MODEL not in read_provenance(run.folder)["files"]:
             with lock_folder(run.folder):
@@ -83,7 +86,7 @@ def execute_run(run: Run, progress: bool = True) -> bool:
         return not done
 
 
-def play_run(run: Run, engine: Engine, progress: bool = True) -> None:
+def play_run(run: Run, engine: Engine, draw: Drawing, progress: bool = True) -> None:
     """Execute a new run and write its folder; a bar on stderr shows its progress."""
     settings = run.settings
     with limited_to_free_memory():
@@ -113,7 +116,7 @@ def play_run(run: Run, engine: Engine, progress: bool = True) -> None:
                 error.folder = write_failed(run.failed_folder, run.resolved, str(error), run.digest, rows, notes)
                 loggers.log(error.failed, error.t)
                 raise
-        finish_run(run, experiment, tables, folder)
+        finish_run(run, experiment, tables, folder, draw)
     loggers.end(run.folder)
 
 
@@ -124,7 +127,7 @@ def _row_order(run: Run, problem: Any) -> dict[str, str]:
     return {"row_order": told} if told else {}
 
 
-def finish_run(run: Run, experiment: Experiment, tables: Tables, folder: Path) -> None:
+def finish_run(run: Run, experiment: Experiment, tables: Tables, folder: Path, draw: Drawing) -> None:
     """Complete the folder of a run after its rounds, and move it to its place."""
     summary = read_summary(folder)
     # Entries of provenance.json about the run itself
@@ -187,38 +190,8 @@ def finish_run(run: Run, experiment: Experiment, tables: Tables, folder: Path) -
         notes["warning"] = "; ".join(warnings)
     if run.settings.figures != "none":
         with report_write_errors(run.folder):
-            draw_figures(
-                run, experiment, tables.curves, summary, folder, folder, "paper" * (run.settings.figures == "paper")
-            )
+            draw(run, experiment, tables.curves, summary, folder)
     complete_folder(run, folder, notes)
-
-
-def draw_figures(
-    run: Run,
-    experiment: Experiment,
-    curves: Curves,
-    summary: Values,
-    tables: Path,
-    folder: Path,
-    style: str = "",
-) -> None:
-    """Draw a run's figures from a folder's tables into another folder; without a style as PNG only, for a screen."""
-    from fkl.report.figures import draw_run, style_figures  # imports matplotlib, a third of the time of a small run
-
-    of_conditions = experiment.algorithm.panels if isinstance(experiment.algorithm, Wrapped) else {}
-    panels = {**experiment.task.panels(), **of_conditions}
-    with style_figures(style or "screen"):
-        draw_run(tables, folder, curves, summary, run.algo.label, title_of(run), panels, bool(style))
-
-
-def draw_again(finished: "FinishedRun", outputs: Path, style: str) -> Path:
-    """Draw the figures of a finished run from its tables, as PNG and PDF; return their folder."""
-    run, curves = to_play_again(finished, str(outputs)), Curves()
-    curves.enter({str(name): values.to_numpy() for name, values in finished.rounds.items()})
-    folder = outputs / "figures" / finished.folder.name
-    folder.mkdir(parents=True, exist_ok=True)
-    draw_figures(run, prepare_run(run), curves, read_summary(finished.folder), finished.folder, folder, style)
-    return folder
 
 
 def _hidden_by_one_feature(experiment: Experiment) -> list[str]:
@@ -247,8 +220,8 @@ def absent_clients(experiment: Experiment, model: "SavedModel") -> Iterator[str]
     gone = int((~experiment.problem.present[-1]).sum())
     if gone:
         yield (
-            f"{gone} of {count_of(experiment.problem.clients, 'client')} had no sample in the last round: in the "
-            "model, their own part is from their last round and the shared part from the run's, so the two may not fit"
+            f"{gone} of {count_of(experiment.problem.clients, 'client')} had no sample in the last round: in the model, "
+            "their own part is from their last round and the shared part from the run's, so the two may not fit"
         )
 
 

@@ -24,6 +24,7 @@ from fkl.config.loading import Run
 from fkl.data.baselines import blown_up
 from fkl.data.dealt_rows import in_part, one_in
 from fkl.engines.base import worse_than_zero
+from fkl.report import draw_figures
 from fkl.runs.folder import read_summary
 from fkl.runs.metrics import main_metric
 from fkl.runs.play import execute_run
@@ -165,7 +166,7 @@ class StudyJob:
         run = self.plan.run(words)
         try:
             with limited_to(plan.limit_s), print_nothing():
-                execute_run(run, progress=False)
+                execute_run(run, draw_figures, progress=False)
         except CannotWriteError:  # a machine error is not a failure of the method
             raise
         except FklError as error:

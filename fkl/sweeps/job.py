@@ -24,6 +24,7 @@ from fkl.basics.errors import FklError, count_of, library_error, printable_text,
 from fkl.basics.files import report_write_errors, require_files_in, write_text
 from fkl.config.loading import Run, load_run
 from fkl.engines.base import DivergedError
+from fkl.report import draw_figures
 from fkl.runs.command import judge_summary, other_warnings, search_objective, write_traceback
 from fkl.screen.messages import print_lines, show_warning
 from fkl.screen.streams import guard_streams
@@ -199,7 +200,8 @@ def run_job(config: DictConfig, lost: FklError | None = None) -> float | None:
 
             if lost is not None:
                 raise lost
-            note |= {"state": FINISHED if execute_run(run, plan["progress"]) else SKIPPED, "folder": str(run.folder)}
+            played = execute_run(run, draw_figures, plan["progress"])
+            note |= {"state": FINISHED if played else SKIPPED, "folder": str(run.folder)}
             value = search_objective(run)
             note |= _metric_and_mean(run)
         except Exception as error:  # the sweep continues after any error

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 
 from fkl.conformance import quick_run
 from fkl.contract.world import World
-from fkl.runs import api
+from fkl.report import api
 from fkl.runs.prepare import prepare_run
 
 DIGITS = ("dataset=digits", "kernels.D=20", "kernels.smallest=0.5", "precision=float64")

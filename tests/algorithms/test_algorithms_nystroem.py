@@ -14,7 +14,7 @@ from fkl.algorithms.federated.one_shot_ridge import _solve_ridge
 from fkl.conditions import accountant
 from fkl.conformance import quick_run
 from fkl.contract.world import World
-from fkl.runs import api
+from fkl.report import api
 from fkl.runs.prepare import prepare_run
 
 LAM, WIDTH = 0.2, 0.25

@@ -25,6 +25,7 @@ from fkl.conditions.audit_bounds import (
 from fkl.conditions.privacy import Noise
 from fkl.conformance.promises import quick_run
 from fkl.engines.rounds import simulate_run
+from fkl.report import draw_figures
 from fkl.runs.command import judge_summary
 from fkl.runs.folder import read_provenance, read_summary
 from fkl.runs.play import execute_run
@@ -138,7 +139,7 @@ def test_a_run_says_what_its_audit_has_found(tmp_path: Path) -> None:
     """In its folder: columns, bounds by round with a figure, and three lines."""
     words = "algo=ofmkl_avg", "dataset.clients=4", "dataset.rounds=30", "replicates=2", f"paths.outputs={tmp_path}"
     run = quick_run(*PRIVATE, *words)
-    assert execute_run(run, progress=False)
+    assert execute_run(run, draw_figures, progress=False)
     assert (run.folder / "epsilon.png").exists()
     summary, rounds = read_summary(run.folder), pd.read_csv(run.folder / "rounds.csv")
     assert 0 < summary["epsilon_lower"][0] < 5

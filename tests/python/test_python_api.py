@@ -19,7 +19,7 @@ from conftest import Answer
 from hydra.core.global_hydra import GlobalHydra
 
 import fkl
-import fkl.runs.api
+import fkl.report.api
 import fkl.runs.play
 from fkl.basics.errors import FklError
 

@@ -19,7 +19,7 @@ from tinyhtml5.parser import HTMLParser
 
 from fkl import cli
 from fkl.papers import PAPERS, declared_paper
-from fkl.report import page as page_module
+from fkl.papers import page as page_module
 
 
 def report(folder: Path, *words: str) -> Path:

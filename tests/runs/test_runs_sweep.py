@@ -153,11 +153,11 @@ def test_a_sweep_that_is_interrupted_lists_what_ended(fkl, tmp_path, monkeypatch
 
     execute, calls = module.execute_run, []
 
-    def interrupted(run, progress):
+    def interrupted(run, draw, progress):
         calls.append(run)
         if len(calls) == 2:
             raise KeyboardInterrupt
-        return execute(run, progress)
+        return execute(run, draw, progress)
 
     monkeypatch.setattr(module, "execute_run", interrupted)
     assert fkl(*SWEEP).code == 130

@@ -13,10 +13,12 @@ from fkl.basics.errors import FklError, in_one_line, require
 from fkl.config.compose import compose_config
 from fkl.config.loading import load_run as checked
 from fkl.data.baselines import CONSTANTS
+from fkl.report import draw_figures
 from fkl.runs.command import result_blocks
 from fkl.runs.finished_runs import FinishedRun, read_run
 from fkl.runs.metrics import WORDS, main_metric, require_metric
-from fkl.runs.model import SavedModel, load_model
+from fkl.runs.model import SavedModel
+from fkl.runs.model import load_model as load_model
 from fkl.runs.play import execute_run
 from fkl.screen.messages import show_messages, show_warning
 from fkl.screen.pictures import FigureFiles
@@ -159,7 +161,7 @@ def run(*words: str, quiet: bool = False, config_dir: str | PathLike[str] | None
         require(folder.is_dir(), "config_dir", str(config_dir), "a folder that exists")
     with _ONE_AT_A_TIME, show_messages(results=False, notes=not quiet, warning_lines=False):
         run = checked(compose_config(*words, folders=folders), words)
-        execute_run(run, progress=not quiet)
+        execute_run(run, draw_figures, progress=not quiet)
         result = load(run.folder)
         if "warning" in result.provenance:
             show_warning(result.provenance["warning"])
