@@ -121,9 +121,8 @@ def swarm(minutes: float, seed: int) -> int:
             seen[failure[:2]] = line = f"{name}: {failure.text}\n    {command(name, few)}"
             print(f"FAILED in configuration {number - 1}: {line}", flush=True)
     told = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()))
-    print(
-        f"seed {seed}: {number} configurations in {minutes:g} minutes; {told}; {count_of(len(seen), 'different failure')}"
-    )
+    failures = count_of(len(seen), "different failure")
+    print(f"seed {seed}: {number} configurations in {minutes:g} minutes; {told}; {failures}")
     return len(seen)
 
 

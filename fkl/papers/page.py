@@ -150,7 +150,7 @@ class PaperView:
             several.setdefault((first.algorithm, first.metric, first.dataset), []).append(claim)
         found: dict[str, list[tuple[str, str, int, str]]] = {}
         for (algorithm, metric, dataset), claims in several.items():
-            words = metric.replace("_", " "), dataset, len(claims), _range(self._percents(claims))
+            words = metric.replace("_", " "), dataset, len(claims), _range_text(self._percents(claims))
             found.setdefault(algorithm, []).append(words)
         return found
 
@@ -246,10 +246,10 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> None:
         add_pictures(pictures, found)
         # if all runs are the user's own, the papers' missing runs do not matter
         wanted = not found.runs or any(of_a_paper(run, papers.PAPERS) for run in found.runs)
-        views = [_paper(paper, found, outputs, store) for paper in papers.PAPERS] if wanted else []
+        views = [_paper_view(paper, found, outputs, store) for paper in papers.PAPERS] if wanted else []
         total = added_up(views)
-        of_papers = bool({*total} - {MISSING, EARLY}) or any(_shows(view) for view in views)
-        compared = _compared(found, of_papers, outputs)
+        of_papers = bool({*total} - {MISSING, EARLY}) or any(_has_results(view) for view in views)
+        compared = _compare_by_metric(found, of_papers, outputs)
     found.warn()
     runs = found.runs
     shown = views if of_papers or EARLY in total or not runs else []
@@ -293,7 +293,7 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> None:
         Sheet.from_frame(shares[[*SHOWN]].rename(columns=SHOWN), title).show()
 
 
-def _shows(view: PaperView) -> bool:
+def _has_results(view: PaperView) -> bool:
     """Whether the paper has a result without a published cell."""
     return any(table.sheet is not None and not table.cells for table in view.tables)
 
@@ -304,7 +304,7 @@ def added_up(views: list[PaperView]) -> dict[Mark, int]:
     return {outcome: total[outcome] for outcome in OUTCOMES if outcome in total}
 
 
-def _compared(found: Collected, of_papers: bool, outputs: Path) -> list[ComparedView]:
+def _compare_by_metric(found: Collected, of_papers: bool, outputs: Path) -> list[ComparedView]:
     """A comparison of the runs for each metric, without the papers' runs if these are shown with published numbers.
 
     A metric that is several functions, such as pinball losses of several levels, has a comparison for each.
@@ -322,30 +322,30 @@ def _compared(found: Collected, of_papers: bool, outputs: Path) -> list[Compared
     for (metric, function), several in by_metric.items():
         if len(several) > 1:
             folder = outputs / "comparison" / "-".join([metric, *(f"{key}={value}" for key, value in function)])
-            make = partial(_written, folder, lost)
+            make = partial(_write_comparison, folder, lost)
             made, files = papers.made_of(f"comparison by {metric}", make, Collected(several))
             about = f"{metric} of {', '.join(made.pivot.methods)} on {', '.join(made.pivot.datasets)}"
             shown = {
                 file.stem: picture_of_png(file, f"{file.stem}: {about}") for file in files if file.suffix == ".png"
             }
-            views.append(ComparedView(made, shown, _below(outputs, files)))
+            views.append(ComparedView(made, shown, _files_below(outputs, files)))
     for run in runs:
         run.forget()
     return views
 
 
-def _written(folder: Path, lost: list[DivergedRun], runs: list[FinishedRun]) -> tuple[Comparison, list[Path]]:
+def _write_comparison(folder: Path, lost: list[DivergedRun], runs: list[FinishedRun]) -> tuple[Comparison, list[Path]]:
     made = compare_runs(Collected(runs, lost))
     return made, made.write(folder)
 
 
-def _paper(paper: str, found: Collected, outputs: Path, store: Store) -> PaperView:
+def _paper_view(paper: str, found: Collected, outputs: Path, store: Store) -> PaperView:
     """Make a paper's tables and figures; then drop the runs' tables from memory, because their rounds are large."""
     told = papers.declared_paper(paper)
     views = [table_view(paper, number, found) for number in told["tables"]]
     evidence = Evidence(paper, [cell for view in views for cell in view.cells])
-    views = [_saved(view, evidence, outputs) for view in views]
-    figures = [_figure(paper, number, one["title"], found, outputs) for number, one in told["figures"].items()]
+    views = [_save_table(view, evidence, outputs) for view in views]
+    figures = [_figure_view(paper, number, one["title"], found, outputs) for number, one in told["figures"].items()]
     for run in found.runs:
         run.forget()
     return paper_view(paper, views, figures, store)
@@ -366,35 +366,35 @@ def table_view(paper: str, number: str, found: Collected) -> TableView:
     try:
         made: Table = papers.make_table(paper, number, found)
     except FklError as error:
-        return TableView(anchor, number, title, _instead(error))
+        return TableView(anchor, number, title, _error_html(error))
     cells = made if isinstance(made, list) else []
     return TableView(anchor, number, title, "", cells, papers.as_sheet(paper, number, made))
 
 
-def _saved(view: TableView, evidence: Evidence, outputs: Path) -> TableView:
+def _save_table(view: TableView, evidence: Evidence, outputs: Path) -> TableView:
     if view.sheet is None:
         return view
-    return replace(view, files=_below(outputs, papers.save_table(view.sheet, evidence, view.number, outputs)))
+    return replace(view, files=_files_below(outputs, papers.save_table(view.sheet, evidence, view.number, outputs)))
 
 
-def _figure(paper: str, number: str, title: str, found: Collected, outputs: Path) -> FigureView:
+def _figure_view(paper: str, number: str, title: str, found: Collected, outputs: Path) -> FigureView:
     anchor = f"{paper}-figure-{number}"
     try:
         contents = papers.draw_figure(paper, number, found)
     except FklError as error:
-        return FigureView(anchor, number, title, _instead(error))
+        return FigureView(anchor, number, title, _error_html(error))
     files = papers.save_figure(contents, paper, number, outputs)
-    shown = picture_of_png(files[0], f"{title}. {_curves(files[-1])}")
-    return FigureView(anchor, number, title, "", shown, _below(outputs, files))
+    shown = picture_of_png(files[0], f"{title}. {_describe_figure(files[-1])}")
+    return FigureView(anchor, number, title, "", shown, _files_below(outputs, files))
 
 
-def _instead(error: FklError) -> str:
+def _error_html(error: FklError) -> str:
     """An error's text, with its command marked as code."""
     words = str(error).partition(": ")[2] or str(error)
     return re.sub(r"(?<!`)(fkl run .*)", r"`\1`", words)
 
 
-def _curves(file: Path) -> str:
+def _describe_figure(file: Path) -> str:
     """Description of a figure, from its numbers."""
     curves = pd.read_csv(file, keep_default_na=False, dtype=str) if file.stat().st_size > 1 else pd.DataFrame()
     if not len(curves):
@@ -404,11 +404,11 @@ def _curves(file: Path) -> str:
     return f"Panels: {', '.join(panels) or 'one'}. Curves: {', '.join(named)}."
 
 
-def _below(outputs: Path, files: list[Path]) -> tuple[str, ...]:
+def _files_below(outputs: Path, files: list[Path]) -> tuple[str, ...]:
     return tuple(file.relative_to(outputs).as_posix() for file in files)
 
 
-def _range(differences: list[float]) -> str:
+def _range_text(differences: list[float]) -> str:
     """Smallest and largest difference."""
     known = [one for one in differences if one == one]
     if not known:

@@ -43,15 +43,15 @@ def write_site(folder: Path, names: Sequence[str], outputs: Path, store: Store) 
     known = None
     while known != len(found.broken):  # a run that fails in one table is in none
         known = len(found.broken)
-        views = [_paper(name, found, store) for name in names]
+        views = [_paper_view(name, found, store) for name in names]
     found.warn()
     total = added_up(views)
     if {*total} <= {MISSING}:
         raise FklError(f"--site: no run in {outputs / 'runs'} answers a published cell", help=["run fkl reproduce"])
     flat = [cell for view in views for table in view.tables for cell in view.evidence.judged(table.number)]
     by_digest = {run.digest: run for run in found.runs}
-    cited = [by_digest[digest] for digest in dict.fromkeys(digest for cell in flat for digest in _runs(cell))]
-    commands = {run.digest: _command(run) for run in cited}
+    cited = [by_digest[digest] for digest in dict.fromkeys(digest for cell in flat for digest in _run_digests(cell))]
+    commands = {run.digest: _run_command(run) for run in cited}
     words = {
         "papers": views,
         "total": total,
@@ -67,12 +67,15 @@ def write_site(folder: Path, names: Sequence[str], outputs: Path, store: Store) 
     }
     page = TEMPLATES.get_template("site.html").render(words)
     write_text(folder / PAGE, page)
-    write_text(folder / CELLS, _table(flat, commands).to_csv(index=False, lineterminator="\n", float_format="%.10g"))
-    answered = sum(bool(_runs(cell)) for cell in flat)
-    return f"{folder / PAGE}: {count_of(len(flat), 'published cell')}, {answered} with {count_of(len(cited), 'run')} of ours"
+    write_text(
+        folder / CELLS, _program_table(flat, commands).to_csv(index=False, lineterminator="\n", float_format="%.10g")
+    )
+    answered = sum(bool(_run_digests(cell)) for cell in flat)
+    cells, runs = count_of(len(flat), "published cell"), count_of(len(cited), "run")
+    return f"{folder / PAGE}: {cells}, {answered} with {runs} of ours"
 
 
-def _paper(name: str, found: Collected, store: Store) -> PaperView:
+def _paper_view(name: str, found: Collected, store: Store) -> PaperView:
     """A paper with its tables of published cells."""
     views = [table_view(name, number, found) for number in papers.declared_paper(name)["tables"]]
     for run in found.runs:
@@ -80,18 +83,18 @@ def _paper(name: str, found: Collected, store: Store) -> PaperView:
     return paper_view(name, [view for view in views if view.instead or view.cells], [], store)
 
 
-def _runs(cell: PublishedCell) -> list[str]:
+def _run_digests(cell: PublishedCell) -> list[str]:
     """Digests of the runs that gave our numbers; the run by the one reading is last."""
     return [*dict.fromkeys(ours.run for ours in (cell.described, cell.by_one) if ours is not None and ours.run)]
 
 
-def _command(run: FinishedRun) -> str:
+def _run_command(run: FinishedRun) -> str:
     """The command of a run, without words that change none of its numbers; empty if it is unknown."""
     words = [word for word in run.words if word.lstrip("+~").split("=")[0].split(".")[0] not in NOT_RESULTS]
     return shlex.join(["fkl", "run", *words]) if words else ""
 
 
-def _table(cells: Sequence[PublishedCell], commands: dict[str, str]) -> pd.DataFrame:
+def _program_table(cells: Sequence[PublishedCell], commands: dict[str, str]) -> pd.DataFrame:
     """The cells for programs, with the command of the run by the one reading, or of the run as described."""
     rows = []
     for cell in cells:
@@ -100,7 +103,7 @@ def _table(cells: Sequence[PublishedCell], commands: dict[str, str]) -> pd.DataF
         for name, ours in (("as_described", cell.described), ("by_one_reading", cell.by_one)):
             told = (ours.ours, ours.spread, ours.n, ours.run) if ours is not None else (np.nan, np.nan, 0, "")
             row |= dict(zip((name, f"{name}_spread", f"{name}_n", f"{name}_run"), told, strict=True))
-        last = ["", *_runs(cell)][-1]
+        last = ["", *_run_digests(cell)][-1]
         outcome = cell.mark.words if cell.mark is not None else ""
         rows.append({**row, "outcome": outcome, "command": commands.get(last, "")})
     return pd.DataFrame(rows)

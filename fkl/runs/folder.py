@@ -196,8 +196,9 @@ def read_summary(folder: Path) -> Values:
 
 @contextmanager
 def run_workspace(run: Run) -> Iterator[Path]:
-    """The folder in which a run is made; `complete_folder` moves it to its place. The caller must hold the lock, see
-    `lock_folder`.
+    """The folder in which a run is made; `complete_folder` moves it to its place.
+
+    The caller must hold the lock, see `lock_folder`.
 
     Files of another process that was killed are reused. The folder remains if it has a checkpoint from which the run
     can resume: after an interruption, at a cluster's time limit, or with a full disk.

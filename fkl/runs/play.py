@@ -220,8 +220,8 @@ def absent_clients(experiment: Experiment, model: "SavedModel") -> Iterator[str]
     gone = int((~experiment.problem.present[-1]).sum())
     if gone:
         yield (
-            f"{gone} of {count_of(experiment.problem.clients, 'client')} had no sample in the last round: in the model, "
-            "their own part is from their last round and the shared part from the run's, so the two may not fit"
+            f"{gone} of {count_of(experiment.problem.clients, 'client')} had no sample in the last round: in the "
+            "model, their own part is from their last round and the shared part from the run's, so the two may not fit"
         )
 
 

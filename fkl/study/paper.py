@@ -124,8 +124,8 @@ def _of_searches(answer: StudyAnswer) -> list[str]:
         which = "one search for all seeds" if plan.once else "its own search in each seed"
         over = "; ".join(f"{' and '.join(some)} ({whose(methods)})" for some, methods in keys.items())
         said = [
-            f"{escape_latex(who)} had {which}, of {plan.trials_each} trials of Optuna's tree-structured Parzen estimator"
-            "~\\cite{akiba2019optuna}; the values it found were judged with another seed.",
+            f"{escape_latex(who)} had {which}, of {plan.trials_each} trials of Optuna's tree-structured Parzen "
+            "estimator~\\cite{akiba2019optuna}; the values it found were judged with another seed.",
             f"The searches were over {escape_latex(over)}; all other keys had the same values in all seeds.",
         ]
     if untuned:
@@ -140,7 +140,7 @@ def _of_searches(answer: StudyAnswer) -> list[str]:
     if answer.ends:
         ends = ", ".join(f"{key} of {method} on {dataset}" for dataset, method, key, _ in answer.ends)
         said.append(
-            f"These ended near a limit all the same, so that no verdict calls their methods worse: {escape_latex(ends)}."
+            f"These ended near a limit all the same, so no verdict calls their methods worse: {escape_latex(ends)}."
         )
     return said
 

@@ -76,8 +76,8 @@ def dry_run(plan: Plan) -> list[str]:
     unlike = "" if min(trials.values()) > 1 else " (1 of methods without ranges)"
     lines = [
         f"{plan.file.name}: {seeds * sum(trials.values()) + pairs * plan.seeds:,} runs",
-        f"  searches  {pairs * seeds}, each of {plan.trials_each} trials{unlike}{done}: {count_of(methods, 'method')} on"
-        f" {count_of(len(plan.datasets), 'data set')}, " + ("one each" if plan.once else f"anew in {seeds} seeds"),
+        f"  searches  {pairs * seeds}, each of {plan.trials_each} trials{unlike}{done}: {count_of(methods, 'method')}"
+        f" on {count_of(len(plan.datasets), 'data set')}, " + ("one each" if plan.once else f"anew in {seeds} seeds"),
         f"  judged    {pairs * plan.seeds} runs{judged}: {plan.seeds} seeds each",
     ]
     if not searches + runs:
@@ -85,8 +85,8 @@ def dry_run(plan: Plan) -> list[str]:
     told = {one: _forecast_method(plan, *one) for one, jobs in left.items() if any(jobs)}
     total = sum(one.seconds * (left[of][0] * trials[of] + left[of][1]) for of, one in told.items())
     lines += [
-        f"  time      about {seconds_text(total)} one after another{' for the rest' * (len(told) < pairs or bool(done))},"
-        f" and {MOST_WAVES} times that if ranges are too narrow",
+        f"  time      about {seconds_text(total)} one after another"
+        f"{' for the rest' * (len(told) < pairs or bool(done))}, and {MOST_WAVES} times that if ranges are too narrow",
         f"  disk      about {bytes_of(sum(one.disk * left[of][1] for of, one in told.items()))}",
     ]
     for (dataset, method), one in told.items():
