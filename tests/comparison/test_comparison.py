@@ -287,6 +287,22 @@ def test_a_key_that_was_set_by_hand_stays_in_the_name(runs: Callable, fkl: Calla
     assert compare().pivot.methods == ["POF-MKL (eta=1.2 M=5)", "RBF-1", "Raker (eta=1.2)"]
 
 
+@pytest.mark.parametrize("key", ["network__uplink_budget", "algo__flush", "network__deadline_s"])
+def test_a_key_of_none_is_in_no_label(key: str, runs: Callable, fkl: Callable, tmp_path: Path) -> None:
+    """A run with a value shows it; those without are named as if nobody had heard of the key, in every table."""
+    last = key.rpartition("__")[2]
+    for value in (None, 1000):
+        runs("POF-MKL", "air", [0.1, 0.2], **{key: value})
+    runs("Raker", "air", [0.1, 0.2], words=[f"{key.replace('__', '.')}=null"], **{key: None})
+    runs("RBF-1", "air", [0.1, 0.2], **{key: None})
+    runs("RBF-1", "sea", [0.1, 0.2], **{key: 1000})
+    made = compare()
+    assert sorted(made.pivot.methods) == ["POF-MKL", f"POF-MKL ({last}=1000)", "RBF-1", "Raker"]
+    assert f"RBF-1 has different settings on different data: none of these on air; {last}=1000 on sea." in made.remarks
+    fkl("report")
+    assert "=None" not in (tmp_path / "outputs" / "report.html").read_text()
+
+
 def test_seeds_are_the_unit_where_there_are_several(runs: Callable, fkl: Callable) -> None:
     """40 replicates of 8 seeds are 8 values: their interval is that of the means of the seeds."""
     random = np.random.default_rng(0)

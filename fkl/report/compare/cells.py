@@ -236,7 +236,7 @@ def _method_labels(
         if tuned := [key for key in everywhere if key not in keys[name]]:
             alike: dict[str, list[str]] = {}
             for column, some in on_data.items():
-                alike.setdefault(key_values(some[0], tuned), []).append(column)
+                alike.setdefault(key_values(some[0], tuned) or "none of these", []).append(column)
             values = "; ".join(f"{words} on {' and '.join(several)}" for words, several in alike.items())
             notes.append(f"{name} has different settings on different data: {values}.")
         said = {key.partition(".")[0] for key in everywhere}

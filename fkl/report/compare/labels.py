@@ -73,14 +73,14 @@ def _values_differ(key: str, flats: Sequence[Flat]) -> bool:
 
 
 def key_values(config: Flat, keys: Sequence[str]) -> str:
-    """Values of some keys as text, with only the last part of a key if that is unambiguous.
+    """Values of some keys as text, with only the last part of a key if that is unambiguous, without keys of None.
 
     Examples
     --------
-    >>> key_values({"algo.M": 1, "kernels.D": 20}, ["algo.M", "kernels.N"])
+    >>> key_values({"algo.M": 1, "kernels.D": 20, "network.uplink_budget": None}, ["algo.M", "network.uplink_budget"])
     'M=1'
     """
-    return " ".join(_word_of_key(key, config[key], keys) for key in keys if key in config)
+    return " ".join(_word_of_key(key, config[key], keys) for key in keys if config.get(key) is not None)
 
 
 def _word_of_key(key: str, value: Any, keys: Sequence[str]) -> str:
