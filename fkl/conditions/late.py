@@ -122,9 +122,9 @@ class LateUpdates(OnMessages):
         """A message if nothing is late, else empty."""
         return "" if self.rounds else "late.rounds=0: nothing is late"
 
-    def require_samples(self, problem: Any) -> None:
+    def require_enough_rounds(self, rounds: int) -> None:
         """Refuse a run that ends before the first update arrives."""
-        require_arrivals(self.rounds if self.drawn == "all" else 0, problem)
+        require_arrivals(self.rounds if self.drawn == "all" else 0, rounds)
 
     def server_takes(
         self, common: Common, memory: OnTheWay | None, message: Any, share: Array, turn: Turn
@@ -202,9 +202,12 @@ class LateLabels(OnMessages):
         """A message if nothing is late, else empty."""
         return "" if self.rounds else "late.rounds=0: nothing is late"
 
+    def require_enough_rounds(self, rounds: int) -> None:
+        """Refuse a run that ends before the first label arrives."""
+        require_arrivals(self.rounds, rounds)
+
     def require_samples(self, problem: Any) -> None:
-        """Refuse clients that miss rounds, because only some would know a label, and runs in which none arrives."""
-        require_arrivals(self.rounds, problem)
+        """Refuse clients that miss rounds, because only some would know a label."""
         everybody = bool(problem.present.all())
         require(everybody, "late", "LateLabels", "null if clients miss rounds")
 
@@ -222,10 +225,10 @@ def require_one_exchange(condition: OnMessages, method: Any) -> None:
     require(method.exchanges == 1, "late", type(condition).__name__, within)
 
 
-def require_arrivals(rounds: int, problem: Any) -> None:
+def require_arrivals(delay: int, rounds: int) -> None:
     """Refuse a delay as long as the run, in which nothing would be learned."""
-    allowed = f"an integer below {problem.rounds}, the number of rounds: otherwise nothing arrives before they end"
-    require(rounds < problem.rounds, "late.rounds", rounds, allowed)
+    allowed = f"an integer below {rounds}, the number of rounds: otherwise nothing arrives before they end"
+    require(delay < rounds, "late.rounds", delay, allowed)
 
 
 def _with_replaced(value: Any, kind: type, by: Any) -> Any:

@@ -51,6 +51,9 @@ class OnMessages(Keys):
         """The condition with facts about this method and the other conditions, by group."""
         return self
 
+    def require_enough_rounds(self, rounds: int) -> None:
+        """Raise BadValue for a run with too few rounds; it is not asked of the first rounds of a longer run."""
+
     def require_samples(self, problem: Any) -> None:
         """Raise BadValue for data with which the condition does not work."""
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from fkl.basics.environment import environment_variable
 from fkl.basics.errors import BadValue, FklError, did_you_mean, require
 from fkl.basics.random_streams import Role, shared_generator
-from fkl.conditions import wrap_method
+from fkl.conditions import OnMessages, wrap_method
 from fkl.conditions.privacy import Noise
 from fkl.config.loading import Run, load_engine, load_run
 from fkl.config.settings import STOP_WHEN
@@ -73,6 +73,9 @@ def prepare_run(run: Run) -> Experiment:
             one = getattr(task.problem, "batches", [task.problem])[0]  # a stream, or a batch
             privacy.require_small_delta(int(getattr(one, "training", one.present).sum()), one.clients)
         method = wrap_method(run.algo, run.conditions, run.network.loss, getattr(run.network, "deadline_s", None))
+        for condition in run.conditions.values():
+            if isinstance(condition, OnMessages):
+                condition.require_enough_rounds(task.problem.rounds)
     if task.class_by_class:
         method = OneAgainstRest(method)
     if settings.learners != "federated":

@@ -1,10 +1,13 @@
 """Late updates and labels: by 0 rounds they change nothing, by more they are what a literal loop makes of them."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import SMALL
 from literal.common import feature_vector, frequencies, gradient
 from literal.worlds import Size, make_dictionary, make_problem, run
 
@@ -12,6 +15,8 @@ from fkl.algorithms.federated.descent import OfmklAvg, Ofskl
 from fkl.basics.random_streams import Role
 from fkl.conditions import wrap_method
 from fkl.conditions.late import LateLabels, LateUpdates
+from fkl.study.plan import Plan
+from fkl.study.progress import check_study
 
 
 @pytest.mark.parametrize("drawn", ["client", "message"])
@@ -74,3 +79,20 @@ def test_late_labels_are_those_of_a_literal_loop() -> None:
     np.testing.assert_allclose(trace.state.server.method.theta[0], theta, rtol=0, atol=1e-12)
     sent = trace.ledger.tallies["uplink"].by_round[:, 0, 0]
     np.testing.assert_array_equal(sent, [0] * d + [size.K] * (size.T - d))
+
+
+@pytest.mark.parametrize("late", ["late=updates", "late=updates, late.drawn=message", "late=labels"])
+def test_what_looks_at_the_first_round_refuses_nothing_that_a_run_accepts(
+    late: str, fkl: Callable, tmp_path: Path
+) -> None:
+    """Columns of a future run are found in its first round, before anything late arrives."""
+    words = (*SMALL, "algo=vm_kofl", "partition.rounds=20", *late.split(", "))
+    for command in (("run", *words, "objective=mse", "figures=none"), ("plan", *words)):
+        assert fkl(*command).code == 0, fkl(*command).err
+    data = "[{dataset: diabetes, partition.rounds: 20}]"
+    given = f"methods: [vm_kofl, ofmkl_avg]\ndatasets: {data}\nset: [{late}, kernels.D=4]\n"
+    (tmp_path / "study.yaml").write_text(given)
+    check_study(Plan.read(tmp_path / "study.yaml"))
+    for command in (("run", *words), ("plan", *words), ("run", *words, "objective=mse")):
+        longer = fkl(*(word.replace("message", "all") for word in command), "late.rounds=20")
+        assert longer.code == 2 and "late.rounds=20: must be an integer below 20, the number of rounds" in longer.err
