@@ -29,6 +29,8 @@ TRIALS_PER_KEY, LEAST_TRIALS = 12, 24
 SETTINGS = {one.name for one in fields(Settings)}
 OURS = ("rows", "seed", "replicates", "engine", "out", "objective", "paths.outputs", "figures", "save_model")
 """Keys of runs that the study sets."""
+SAME_ERROR = "a key that does not change what the error is, or of which samples; compare such values in a study each"
+"""What is allowed in a search, which would otherwise choose the easiest error instead of the best method."""
 DEFAULTS: dict[str, dict[str, Any]] = {
     "tune": {"trials": None, "space": {}, "once": False},
     "budget": {},
@@ -157,9 +159,9 @@ class Plan:
         require(isinstance(tune["space"], dict), "tune.space", tune["space"], "keys with ranges")
         for key, text in tune["space"].items():
             Range.read(f"tune.space.{key}", text)
+            of_data = key.partition(".")[0] in ("dataset", "partition") or key in OURS
             changes_error = key == "algo.level" or (key == "algo.loss" and "quantile" in str(text))
-            allowed = "a key that does not change what the error is; compare such values in a study each"
-            require(not changes_error, f"tune.space.{key}", text, allowed)
+            require(not of_data and not changes_error, f"tune.space.{key}", text, SAME_ERROR)
         seeds, margin, looks = judge["seeds"], judge["margin"], judge["looks"]
         require(_is_whole(seeds, 3), "judge.seeds", seeds, "an integer >= 3; 10 are usual")
         if claim == "rows":

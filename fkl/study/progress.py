@@ -7,15 +7,16 @@ from time import perf_counter
 import numpy as np
 
 from fkl.basics.errors import FklError, count_of, require
+from fkl.engines.base import Experiment
 from fkl.runs.forecast import Forecast, forecast_run
-from fkl.runs.metrics import main_metric
+from fkl.runs.metrics import defining_keys, keys_of_samples, main_metric
 from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import summary_columns
 from fkl.screen.units import bytes_of, seconds_text
 from fkl.statistics.power import more_seeds_will_not_tell, seeds_needed, upper_limit
 from fkl.study.answer import StudyAnswer
 from fkl.study.jobs import MOST_WAVES, StudyJob, are_drawn, draws_blocks, portions_of
-from fkl.study.plan import Plan, PlannedPart
+from fkl.study.plan import SAME_ERROR, Plan, PlannedPart
 from fkl.study.results import study_stages
 from fkl.study.search import error_of_trial, limited_to, print_nothing
 
@@ -46,10 +47,10 @@ def check_study(plan: Plan) -> None:
                 if job.note is not None:  # it has ended
                     continue
                 try:
-                    with print_nothing():
-                        experiment = prepare_run(plan.run((*job.words, *plan.middles(dataset, method))))
-                        columns = summary_columns(experiment)  # from its first round
+                    experiment, columns = _first_columns(plan, (*job.words, *plan.middles(dataset, method)))
                     metric = main_metric(columns)
+                    if job.wave is not None:
+                        _require_one_error(job, metric)
                     level = getattr(experiment.algorithm, "level", None) if metric == "pinball" else ""
                     judged_by[method.name] = f"{metric} of level {level}" if level else metric
                     for name in plan.budget:
@@ -60,6 +61,23 @@ def check_study(plan: Plan) -> None:
         kinds = {*judged_by.values()}
         said = ", ".join(f"{name}: {kind}" for name, kind in judged_by.items())
         require(len(kinds) < 2 or not any("pinball" in kind for kind in kinds), "methods", said, ONE_ERROR)
+
+
+def _first_columns(plan: Plan, words: tuple[str, ...]) -> tuple[Experiment, list[str]]:
+    """The experiment of these words, and the columns of its summary, from its first round."""
+    with print_nothing():
+        experiment = prepare_run(plan.run(words))
+        return experiment, summary_columns(experiment)
+
+
+def _require_one_error(job: StudyJob, metric: str) -> None:
+    """Refuse a search over a key that decides what the error is: it would choose the smallest by definition."""
+    words = (*job.words, *job.plan.middles(job.dataset, job.method))
+    fixed = {*defining_keys(metric, job.plan.config(words)), *keys_of_samples(metric)}
+    for key, space in job.spaces.items():
+        names = [value for value in space.values if isinstance(value, str)]
+        metrics = {main_metric(_first_columns(job.plan, (*words, f"{key}={value}"))[1]) for value in names}
+        require(key not in fixed and metrics <= {metric}, f"tune.space.{key}", space, SAME_ERROR)
 
 
 def dry_run(plan: Plan) -> list[str]:
