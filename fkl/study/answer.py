@@ -159,15 +159,18 @@ class StudyAnswer:
         return [method.name for method in self.plan.methods]
 
     def _on(self, judged: Judged, said: str) -> list[str]:
-        """Sentences on a data set: its rows, its best method, the bold row, and methods that have not learned yet."""
+        """Sentences on a data set: its rows, its best method, the bold row, and methods that a baseline beats."""
         rows, of_all = judged.rows_read
         counted = f" ({rows:,} of {of_all:,} rows judged in a seed)" if rows and of_all else ""
         levels = {name: value for name in judged.methods if np.isfinite(value := judged.level(name))}
         bold = min(levels, key=levels.__getitem__, default="")
         if bold and not said.startswith((f"{bold} leads", f"{bold} is ", f"only {bold} ")):
             said += f"; the smallest error is that of {bold}"
-        if above := [name for name in levels if judged.below_baseline(name) <= 0]:
-            said += f"; not learned yet, with errors above that of the mean target: {', '.join(above)}"
+        above: dict[str, list[str]] = {}
+        for name in levels:
+            if baselines := judged.not_beaten(name):
+                above.setdefault(" and ".join(baselines), []).append(name)
+        said += "".join(f"; not better than {words}: {', '.join(names)}" for words, names in above.items())
         lines = [f"On {judged.dataset.name}{counted}, {said}."]
         if self.about_bytes:
             most, verdicts = judged.at_equal_bytes()

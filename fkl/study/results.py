@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from fkl.basics.arrays import Array
 from fkl.basics.errors import FklError
 from fkl.basics.files import read_arrays
+from fkl.data.baselines import CONSTANTS
 from fkl.runs.finished_runs import read_run
 from fkl.runs.folder import find_damage
 from fkl.runs.tables import LOSSES
@@ -173,6 +174,11 @@ class Judged:
         """Share by which a method's mean error is below that of predicting the mean; NaN if it is unknown."""
         baseline = self.first_of(method, BASELINES)[1]
         return 1 - float(self.errors(method).mean()) / baseline if baseline else np.nan
+
+    def not_beaten(self, method: str) -> list[str]:
+        """Predictions without learning whose error a method's is not below, in words."""
+        error = float(self.errors(method).mean())
+        return [words for name, words in CONSTANTS.get(self.metric, {}).items() if self.mean(method, name) <= error]
 
     @cached_property
     def rows_read(self) -> tuple[int, int]:

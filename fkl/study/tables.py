@@ -9,6 +9,7 @@ import pandas as pd
 
 from fkl.basics.files import read_arrays
 from fkl.data.baselines import CONSTANTS
+from fkl.report.compare.pivot import BEATEN
 from fkl.runs.finished_runs import read_run
 from fkl.runs.folder import read_provenance
 from fkl.runs.tables import LOSSES
@@ -63,6 +64,7 @@ def errors_frame(judged: Sequence[Judged]) -> pd.DataFrame:
                 "baseline": baseline,
                 "mean_error": of_baseline,
                 "below_mean_percent": 100 * one.below_baseline(method),
+                "beats_baselines": not one.not_beaten(method),
             })  # fmt: skip
     return pd.DataFrame(rows)
 
@@ -84,6 +86,8 @@ def results_sheet(frame: pd.DataFrame, stamp: str = "") -> Sheet:
         "time": SheetColumn("time", True, 4),
         "received": SheetColumn("received", True, 5),
     }
+    if not frame["beats_baselines"].all():
+        caption += f"; {BEATEN}: does not beat every baseline"
     if frame["rmse_in_units"].notna().any():
         caption += "; in units: the root of the mean squared error, in the target's units"
     else:
@@ -98,7 +102,8 @@ def results_sheet(frame: pd.DataFrame, stamp: str = "") -> Sheet:
             if not row["failed"]:
                 text, _, half = with_spread(row["error"], row["half"]).partition(" ± ")
                 text, half = (f"{text} ± {half}", "") if text.startswith("(") else (text, half)
-                error = SheetCell(text, BEST * bool(row["compared"] and row["error"] == least), small=half)
+                weight = BEST * bool(row["compared"] and row["error"] == least)
+                error = SheetCell(text, weight, BEATEN * (not row["beats_baselines"]), half)
             cells = {
                 "method": SheetCell(row["method"] + ", not tuned" * (not row["tuned"])),
                 "error": error,

@@ -447,8 +447,32 @@ def test_headline_bold_row_and_differences_use_one_mean(copied: Plan) -> None:
     bold = [row[0].text for row in results_sheet(errors_frame(answer.judged)).rows if row[1].weight]
     assert bold == ["OFMKL-Avg"] and "geometric mean" in results_sheet(errors_frame(answer.judged)).caption
     assert re.match(r"On diabetes \(\d+ of 442 rows judged in a seed\), OFMKL-Avg leads", answer.sentences[0])
-    assert "not learned yet, with errors above that of the mean target: OFMKL-Avg" in answer.sentences[0]
-    assert "Raker_p" not in answer.sentences[0].partition("not learned yet")[2]
+
+
+@pytest.mark.parametrize(
+    ("mean", "last", "best", "beaten_by"),
+    [
+        (0.3, 0.5, 0.4, ""),
+        (0.3, 0.5, 0.15, "the best constant in hindsight: OFMKL-Avg"),
+        (0.3, 0.5, 0.2, "the best constant in hindsight: OFMKL-Avg"),
+        (0.3, 0.15, 0.4, "each client's last target: OFMKL-Avg"),
+        (0.1, 0.5, 0.1, "each client's mean target so far and the best constant in hindsight: OFMKL-Avg"),
+        (0.15, 0.5, 0.01, "the best constant in hindsight: Raker_p"),
+    ],
+)
+def test_a_method_that_does_not_beat_every_baseline_is_marked(
+    copied: Plan, mean: float, last: float, best: float, beaten_by: str
+) -> None:
+    """Below the mean target, but not below the best constant or the last target, is not better than a constant."""
+    baselines = {"mse_running_mean": mean, "mse_last_value": last, "mse_best_constant": best}
+    noted(copied, {"OFMKL-Avg": [0.2, 0.2, 0.2], "Raker_p": [0.05, 0.05, 0.05]}, **baselines)
+    answer = StudyAnswer.of(copied)
+    told = answer.sentences[0].partition("; not better than ")[2]
+    assert (beaten_by in told) if beaten_by else not told
+    table = results_sheet(errors_frame(answer.judged))
+    marked = {row[0].text for row in table.rows if row[1].mark == "▲"}
+    assert marked == {name for name in ("OFMKL-Avg", "Raker_p") if name in told}
+    assert ("▲: does not beat every baseline" in table.caption) == bool(marked)
 
 
 def test_the_answer_counts_data_sets_and_compares_at_equal_bytes(tmp_path: Path, found: Callable) -> None:
