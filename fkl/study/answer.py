@@ -9,6 +9,7 @@ import numpy as np
 
 from fkl.basics.errors import count_of
 from fkl.engines.apart import why_not
+from fkl.report.compare.row_order import about_alone
 from fkl.screen.units import bytes_of
 from fkl.statistics.intervals import wilson_interval
 from fkl.statistics.power import LOOKS
@@ -21,6 +22,7 @@ from fkl.statistics.verdicts import (
     about_power,
     over_data_sets,
 )
+from fkl.study.dealt import how_dealt, row_order_of
 from fkl.study.jobs import judged_jobs
 from fkl.study.plan import Plan, class_of
 from fkl.study.registered import plan_deviations
@@ -177,7 +179,16 @@ class StudyAnswer:
             if verdicts:
                 words = about_best(verdicts)
                 lines.append(f"At equal bytes on {judged.dataset.name}, {bytes_of(most)} sent by all clients, {words}.")
+        if order := row_order_of(judged):
+            name = judged.dataset.name
+            both = 0 < len(self._alone) < len(self.plan.all_methods)
+            lines.append(about_alone(name, order) if both else f"{name}: {order}.")
         return lines
+
+    @property
+    def _alone(self) -> list[str]:
+        """Names of the methods whose clients learn alone."""
+        return [method.name for method in self.plan.all_methods if "learners=alone" in method.words]
 
     @property
     def about_bytes(self) -> bool:
@@ -213,10 +224,13 @@ class StudyAnswer:
     @property
     def details(self) -> list[tuple[str, list[str]]]:
         """The verdict of every pair in words, by data set."""
-        return [
-            (name, [*(f"{one.words}." for one in some), *filter(None, [about_power(some)])])
-            for name, some in self.verdicts.items()
-        ]
+        in_order = {one.dataset.name for one in self.judged if row_order_of(one)}
+        found = []
+        for name, some in self.verdicts.items():
+            mixed = [name in in_order and (one.a in self._alone) != (one.b in self._alone) for one in some]
+            words = [f"{one.words}{', on rows in file order' * how}." for one, how in zip(some, mixed, strict=True)]
+            found.append((name, [*words, *filter(None, [about_power(some)])]))
+        return found
 
     @property
     def notes(self) -> list[str]:
@@ -258,7 +272,12 @@ class StudyAnswer:
         looks = f"; {looks_of(self)}" * bool(plan.looks)
         over = f", and for those over {LEAST_DATA_SETS} or more data sets" if self.over else ""
         level = f"Level: five per cent for the pairs of each data set{over}, not for all. {self.adjusted}."
-        return f"Claim: {CLAIMS[plan.claim]}. {plan.seeds} seeds, {search}{looks}. {level}"
+        return f"Claim: {CLAIMS[plan.claim]}. {self.dealt} {plan.seeds} seeds, {search}{looks}. {level}"
+
+    @property
+    def dealt(self) -> str:
+        """A sentence on how rows were dealt, for captions."""
+        return how_dealt(self.plan, [one.dataset for one in self.judged] or self.plan.datasets)
 
     @property
     def adjusted(self) -> str:

@@ -80,7 +80,7 @@ def print_answer(answer: StudyAnswer) -> None:
     print_lines(*answer_lines(answer))
     frame = errors_frame(answer.judged)
     if len(frame):
-        table = results_sheet(frame)
+        table = results_sheet(frame, answer.dealt)
         print_lines("")
         table.show()
         print_lines(table.about)
@@ -112,7 +112,8 @@ def write_answer(answer: StudyAnswer) -> list[Path]:
     label = metrics.pop() if len(metrics) == 1 else "error"
     costs = {style: draw_error_over_bytes(frame, label, style) for style in STYLES}
     pairs = {style: draw_differences(apart, [*frame["method"]], plan.margin, style) for style in STYLES}
-    contents["paper.tex"] = paper.latex_document(answer, named, {"figure": costs["paper"][".txt"].decode().strip()})
+    about = f"{costs['paper']['.txt'].decode().strip()} {answer.dealt}"
+    contents["paper.tex"] = paper.latex_document(answer, named, {"figure": about})
     files = [folder / name for name in contents]
     for path, text in zip(files, contents.values(), strict=True):
         write_text(path, text)

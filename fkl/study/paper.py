@@ -9,6 +9,7 @@ from fkl.data.dealt_rows import BLOCK
 from fkl.screen.sheet import escape_latex
 from fkl.statistics.differences import OF_TRAINING, ROW_BLOCKS, Difference
 from fkl.study.answer import CLAIMS, StudyAnswer, factors_of, looks_of
+from fkl.study.dealt import row_order_of
 from fkl.study.jobs import are_drawn, draws_blocks, searched_space
 from fkl.study.plan import Plan, PlannedPart
 
@@ -66,6 +67,9 @@ def methods_paragraph(answer: StudyAnswer) -> str:
         said.append(f"On {', '.join(portions)}, each seed had its own portion of the rows, which no other seed had.")
     if drawing := [escape_latex(one.dataset.name) for one in judged if draws_blocks(plan, one.dataset)]:
         said.append(f"On {', '.join(drawing)}, a run read as many blocks as it needed, drawn at random from its half.")
+    said.append(escape_latex(answer.dealt))
+    orders = [f"On {one.dataset.name}, {order}." for one in judged if (order := row_order_of(one))]
+    said += [escape_latex(order) for order in orders]
     said += _of_searches(answer)
     if plan.limit_s is not None:
         said.append(f"A run of more than {plan.limit_s:g} seconds counted as failed.")

@@ -15,6 +15,7 @@ from fkl.runs.tables import summary_columns
 from fkl.screen.units import bytes_of, seconds_text
 from fkl.statistics.power import more_seeds_will_not_tell, seeds_needed, upper_limit
 from fkl.study.answer import StudyAnswer
+from fkl.study.dealt import how_dealt
 from fkl.study.jobs import MOST_WAVES, StudyJob, are_drawn, draws_blocks, portions_of
 from fkl.study.plan import SAME_ERROR, Plan, PlannedPart
 from fkl.study.results import study_stages
@@ -118,6 +119,7 @@ def dry_run(plan: Plan) -> list[str]:
     for dataset in plan.datasets:
         by_words.setdefault(_rows_in_words(plan, dataset), []).append(dataset.name)
     lines += [f"  rows      {', '.join(names)}: {words}" for words, names in by_words.items()]
+    lines.append(f"  dealt     {how_dealt(plan, plan.datasets).removeprefix('Rows were dealt by ').removesuffix('.')}")
     for method in plan.methods:
         spaces = plan.spaces(plan.datasets[0], method)
         ranges = ", ".join(f"{key} {one}" for key, one in spaces.items())

@@ -18,6 +18,7 @@ from fkl.screen.units import bytes_of, number_text, seconds_text, with_spread
 from fkl.statistics.intervals import half_width
 from fkl.statistics.verdicts import BETTER, BEYOND, CANNOT_TELL, EQUAL, PairVerdict, percent_of_ratio
 from fkl.study.answer import StudyAnswer
+from fkl.study.dealt import how_dealt, partition_of
 from fkl.study.jobs import StudyJob, file_slug, last_wave, searched_space
 from fkl.study.plan import Plan
 from fkl.study.registered import registration_stamp
@@ -48,6 +49,7 @@ def errors_frame(judged: Sequence[Judged]) -> pd.DataFrame:
             rows.append({
                 "data set": one.dataset.name,
                 "method": method,
+                "partition": partition_of(one.plan, one.dataset),
                 "tuned": method not in one.plan.not_tuned(one.dataset),
                 "error": one.level(method),
                 "averaged": one.averaged,
@@ -69,7 +71,7 @@ def errors_frame(judged: Sequence[Judged]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def results_sheet(frame: pd.DataFrame, stamp: str = "") -> Sheet:
+def results_sheet(frame: pd.DataFrame, about: str = "") -> Sheet:
     """The table of errors, with half of their intervals, and of costs; each data set is a subheading."""
     how = " or ".join(frame["averaged"].unique())
     caption = f"Error: {how}, with half of its 95 % interval over seeds (Student's t); sent: by all clients"
@@ -115,7 +117,7 @@ def results_sheet(frame: pd.DataFrame, stamp: str = "") -> Sheet:
                 "received": SheetCell(_known_text(row["downlink_bytes"], bytes_of)),
             }
             rows.append([cells[key] for key in columns])
-    caption = f"{caption}. {stamp}".strip()
+    caption = f"{caption}. {about}".strip()
     return Sheet([*columns.values()], rows, "Errors and costs", caption, groups=groups, frame=frame)
 
 
@@ -166,6 +168,7 @@ def setup_frame(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
                 "N": str(kernels.get("N", "")),
                 "K": str(told["clients"]),
                 "T": str(told["rounds"]),
+                "partition": partition_of(plan, one.dataset),
                 "rows": f"{len(read_arrays(folder / LOSSES)['row'])}" if (folder / LOSSES).exists() else "",
                 "trials": str(plan.trials_each) if plan.spaces(one.dataset, method) else "not tuned",
                 "seeds": str(len(seeds)),
@@ -209,7 +212,8 @@ def _text_sheet(table: pd.DataFrame, title: str, caption: str, numbers: bool = F
 def all_tables(answer: StudyAnswer, frame: pd.DataFrame) -> dict[str, Sheet]:
     """Every table of a study, by file name."""
     plan, judged = answer.plan, answer.judged
-    found = {"results": results_sheet(frame, registration_stamp(plan))}
+    about = f"{answer.dealt} {registration_stamp(plan)}"
+    found = {"results": results_sheet(frame, about)}
     plain = [file_slug(one.dataset.name) for one in judged]
     for place, one in enumerate(judged):
         verdicts = answer.verdicts.get(one.dataset.name, [])
@@ -218,13 +222,13 @@ def all_tables(answer: StudyAnswer, frame: pd.DataFrame) -> dict[str, Sheet]:
             title = f"{one.dataset.name}: by how much the error of the row's method is above that of the column's"
             alike = plain.count(plain[place]) > 1 or not plain[place]  # names that differ only in signs
             name = "-".join(["tests", *filter(None, [plain[place]]), *[str(place + 1)] * alike])
-            said = f"{title}. {ABOUT_MARKS}. {registration_stamp(plan)}".strip()
+            said = f"{title}. {ABOUT_MARKS}. {how_dealt(plan, [one.dataset])} {registration_stamp(plan)}".strip()
             found[name] = _text_sheet(verdict_triangle(names, verdicts), title, said, numbers=True)
-    said = f"Ranges, and the values found: median over seeds [least, largest]. {registration_stamp(plan)}".strip()
+    said = f"Ranges, and the values found: median over seeds [least, largest]. {about}".strip()
     found["searched"] = _text_sheet(searched_frame(plan, judged), "Searched ranges and values found", said)
-    sizes = "D features of each of N kernels, K clients, T rounds, rows judged in a seed"
+    sizes = "D features of each of N kernels, K clients, T rounds, rows judged in a seed, partition that dealt them"
     found["setup"] = _text_sheet(
-        setup_frame(plan, judged), "Setup", f"Setup of the study: {sizes}. {registration_stamp(plan)}".strip(), True
+        setup_frame(plan, judged), "Setup", f"Setup of the study: {sizes}. {about}".strip(), True
     )
     return found
 

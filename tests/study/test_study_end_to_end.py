@@ -550,3 +550,41 @@ def test_each_sentence_on_methods_is_of_what_was_done(
     paragraph, other = methods_paragraph(StudyAnswer.of(plan)), methods_paragraph(StudyAnswer.of(done))
     assert said in paragraph and said not in other
     assert instead in other and (not instead or instead not in paragraph)
+
+
+@pytest.mark.parametrize(
+    ("partition", "name", "order", "beside"),
+    [
+        ("agents", "iid", "at random", "alone"),
+        ("blocks", "blocks", "in file order", "alone"),
+        ("blocks", "blocks", "in file order", "mean"),
+        ("quantity_skew", "quantity_skew", "at random", "mean"),
+    ],
+)
+def test_a_study_says_how_rows_were_dealt(
+    partition: str, name: str, order: str, beside: str, tmp_path: Path, found: Callable
+) -> None:
+    """The key that deals rows is in each caption; rows in an order that matters are in the answer and the verdict."""
+    found(lambda space: space.middle)
+    day, noise = np.arange(400), np.random.default_rng(0).normal(size=(400, 2))
+    table = pd.DataFrame({"day": day, "noise": noise[:, 0], "target": np.sin(day / 20) + 0.1 * noise[:, 1]})
+    table.to_csv(tmp_path / "drifting.csv", index=False)
+    data = f"{{dataset: file, path: {tmp_path / 'drifting.csv'}, target: target, partition: {partition}}}"
+    size = '"partition.rounds=40", "partition.clients=5", "kernels.D=4"'
+    changes = ("datasets: [diabetes]", f"datasets: [{data}]"), ('"kernels.smallest', f'{size}, "kernels.smallest')
+    plan = planned(tmp_path, SMALL.replace('"kernels.D=4", ', "") + f"beside: [{beside}]\nclaim: seeds\n", *changes)
+    study(plan.file)
+    answer = StudyAnswer.of(plan)
+    said = f"Rows were dealt by partition={name} ({order})."
+    captions = [text for path in plan.folder.glob("*.tex") for text in re.findall(r"\\caption\{.*", path.read_text())]
+    assert len(captions) >= 9 and all(said.replace("_", r"\_") in caption for caption in captions)
+    assert said in answer.unit and said in methods_paragraph(answer).replace(r"\_", "_")
+    assert said in plan.file.with_suffix(".html").read_text()
+    assert {*setup_frame(plan, answer.judged)["partition"]} == {*errors_frame(answer.judged)["partition"]} == {name}
+    told = [line for line in answer.sentences if "drifting: rows are in file order: neighbouring targets" in line]
+    assert len(told) == (order == "in file order")
+    assert all(("may turn the answer" in line) == (beside == "alone") for line in told)
+    assert ("On drifting, rows are in file order: neighbouring" in methods_paragraph(answer)) == bool(told)
+    lines = [line for _, some in answer.details for line in some if "alone" in line]
+    assert len(lines) == 2 * (beside == "alone")
+    assert all(("on rows in file order" in line) == bool(told) for line in lines)

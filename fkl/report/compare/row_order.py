@@ -3,6 +3,14 @@
 from fkl.report.compare.cells import ComparedCells
 
 
+def about_alone(dataset: str, order: str) -> str:
+    """A sentence on clients alone beside others, where the rows are in this order."""
+    return (
+        f"{dataset}: {order}; alone against federated is a question about this order, and "
+        "partition=iid, which deals rows at random, may turn the answer."
+    )
+
+
 def about_row_order(cells: ComparedCells) -> list[str]:
     """A sentence for each data set on which clients alone stand beside others, on rows whose order matters."""
     lines = []
@@ -10,8 +18,5 @@ def about_row_order(cells: ComparedCells) -> list[str]:
         runs = [run for cell, of_cell in cells.runs.items() if cell.dataset == dataset for run in of_cell]
         told = [str(run.provenance["row_order"]) for run in runs if "row_order" in run.provenance]
         if told and len({run.config.get("learners") == "alone" for run in runs}) > 1:
-            lines.append(
-                f"{dataset}: {told[0]}; alone against federated is a question about this order, and "
-                "partition=iid, which deals rows at random, may turn the answer."
-            )
+            lines.append(about_alone(dataset, told[0]))
     return lines
