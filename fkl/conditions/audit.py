@@ -138,9 +138,9 @@ class Canaries(OnMessages):
 
     def beside(self, method: Any, conditions: Mapping[str, Any]) -> "Placed":
         """The canaries for a run with this method and this privacy condition."""
-        once = self.level == "sample" and bool(getattr(method, "uses_sample_once", False))
-        disappears = self.level == "client" or bool(getattr(method, "message_of_one_sample", False))
-        privacy, exchanges = conditions["privacy"], getattr(method, "exchanges", 1)
+        once = self.level == "sample" and method.uses_sample_once
+        disappears = self.level == "client" or method.message_of_one_sample
+        privacy, exchanges = conditions["privacy"], method.exchanges
         at_clients = "sums" if "secure" in conditions else "messages"
         view = at_clients if isinstance(privacy, Local) else "models"
         return Placed(self.level, privacy, exchanges, once, disappears, view)

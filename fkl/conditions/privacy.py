@@ -83,8 +83,8 @@ class Noise(OnMessages):
             return {}
         rounds = np.cumsum(problem.present, axis=0).max(axis=1)
         exchanges = exchanges_of(method)
-        once = np.full(len(rounds), exchanges) if getattr(method, "uses_sample_once", False) else exchanges * rounds
-        moves = 1 if getattr(method, "message_of_one_sample", False) else 2  # times C
+        once = np.full(len(rounds), exchanges) if method.uses_sample_once else exchanges * rounds
+        moves = 1 if method.message_of_one_sample else 2  # times C
         return {
             "epsilon_sample": accountant.gaussian_epsilons(self.noise / moves, once, self.delta),
             "epsilon_client": accountant.gaussian_epsilons(self.noise, exchanges * rounds, self.delta),
@@ -185,8 +185,8 @@ class SampledWith(Sampled):
         if not accountant.INSTALLED:
             return {}
         noise, rounds = self.noise / exchanges_of(method) ** 0.5, np.arange(1, len(problem.present) + 1)
-        once = np.ones_like(rounds) if getattr(method, "uses_sample_once", False) else rounds
-        many = not getattr(method, "message_of_one_sample", False)
+        once = np.ones_like(rounds) if method.uses_sample_once else rounds
+        many = not method.message_of_one_sample
         return {
             "epsilon_sample": accountant.sampled_epsilons(noise, self.probability, once, self.delta, many),
             "epsilon_client": accountant.sampled_epsilons(noise, self.probability, rounds, self.delta, False),
@@ -263,7 +263,7 @@ class Local(Noise):
 
 def exchanges_of(method: Any) -> int:
     """Number of exchanges of a round in which clients send."""
-    each: int = getattr(method, "exchanges_up", None) or getattr(method, "exchanges", 1)  # type: ignore[assignment]
+    each: int = method.exchanges_up or method.exchanges
     return each
 
 

@@ -168,7 +168,7 @@ class WrappedStar(Wrapped, Federated):
     condition: Any
 
     facts: ClassVar[tuple[str, ...]] = (
-        "label", "exchanges", "draws_for_clients", "given",
+        "label", "exchanges", "exchanges_up", "draws_for_clients", "given",
         "uses_sample_once", "message_of_one_sample", "choices_reveal_data",
     )  # fmt: skip
 

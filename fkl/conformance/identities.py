@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from fkl.basics.arrays import Array
 from fkl.basics.errors import BrokenPromiseError
 from fkl.basics.random_streams import Role, Streams
-from fkl.contract.world import World
+from fkl.contract.world import World, innermost_method
 from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
 
@@ -154,7 +154,7 @@ def log_evidence(method: Any, world: World) -> tuple[Array, Array]:
 
 def evaluate_identities(experiment: Experiment, replicates: Sequence[int]) -> Iterator[Identity]:
     """Evaluate the identities that a method claims, without conditions and in double precision."""
-    method: Any = getattr(experiment.algorithm, "innermost", experiment.algorithm)
+    method: Any = innermost_method(experiment.algorithm)
     method = method.round_by_round() if hasattr(method, "round_by_round") else method
     problem = experiment.task.in_doubles()
     plain = replace(experiment, algorithm=method, problem=problem, precision="float64", network=Network())

@@ -42,7 +42,7 @@ from fkl.contract.parties import (
     work_until_letter,
 )
 from fkl.contract.star import Federated, OneShot, Owned, Samples, common_with_classes, owned_samples
-from fkl.contract.world import BatchSamples, ClientRows, Common, OwnSamples, World
+from fkl.contract.world import BatchSamples, ClientRows, Common, OwnSamples, World, innermost_method
 from fkl.engines.base import Experiment, make_world
 from fkl.kernels.losses import LOSSES
 from fkl.network import Topology
@@ -73,7 +73,7 @@ def require_parties_agree(method: Any, world: Callable[[], World], party: Apart)
     fkl.basics.errors.BrokenPromiseError
         If they differ; the message names the party, the round and the difference.
     """
-    kinds = type(getattr(method, "innermost", method)).__mro__
+    kinds = type(innermost_method(method)).__mro__
     require = next((CHECKS[kind] for kind in kinds if kind in CHECKS), None)
     if require is None:
         families = "one of fkl.contract's families, or a Learner"
@@ -141,7 +141,7 @@ def _dealt_to_clients(method: Any, world: World) -> tuple[Any, list[tuple[Any, .
 
 
 def _learns_once(method: Any) -> bool:
-    return isinstance(getattr(method, "innermost", method), OneShot)
+    return isinstance(innermost_method(method), OneShot)
 
 
 def require_absent_unchanged(experiment: Experiment) -> str:

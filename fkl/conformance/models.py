@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fkl.algorithms.federated.pooled import Pooled, at_the_server
 from fkl.basics.errors import BrokenPromiseError
-from fkl.contract.world import World
+from fkl.contract.world import World, innermost_method
 from fkl.engines.base import Experiment, make_world
 from fkl.kernels.functions import Gaussian, SavedFunction
 from fkl.network import Network
@@ -173,7 +173,7 @@ def functions_of(experiment: Experiment, world: World, state: Any, t: int) -> tu
 
 def compare_models(experiment: Experiment, numbers: np.random.Generator) -> Iterator[Compared]:
     """Compare the model of a method with the method, both without conditions; nothing for a custom kind of data."""
-    method = getattr(experiment.algorithm, "innermost", experiment.algorithm)
+    method = innermost_method(experiment.algorithm)
     kinds = (COMPARISONS[kind] for kind in type(experiment.task).__mro__ if kind in COMPARISONS)
     for compared in kinds:
         yield from compared(replace(experiment, algorithm=method, network=Network()), numbers)
@@ -187,7 +187,7 @@ def require_model(experiment: Experiment, numbers: np.random.Generator) -> str:
     fkl.basics.errors.BrokenPromiseError
         If predictions differ; the message names them.
     """
-    method = getattr(experiment.algorithm, "innermost", experiment.algorithm)
+    method = innermost_method(experiment.algorithm)
     of_classes = getattr(experiment.problem, "classes", 1) > 1  # of a batch
     if not hasattr(method, "functions") or isinstance(experiment.task, ClassTask) or of_classes:
         return "it saves no model"

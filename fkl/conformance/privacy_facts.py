@@ -14,6 +14,7 @@ import numpy as np
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conditions.wrapped import wrapper_of
 from fkl.conformance.played import Payloads, Witness, method_outcomes
+from fkl.contract.world import innermost_method
 from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
 
@@ -30,7 +31,7 @@ def require_privacy_facts(experiment: Experiment, numbers: np.random.Generator) 
     fkl.basics.errors.BrokenPromiseError
         If a message contradicts a fact; the error names both.
     """
-    method: Any = getattr(experiment.algorithm, "innermost", experiment.algorithm)
+    method: Any = innermost_method(experiment.algorithm)
     if wrapper_of(method) is None:
         return "it has no epsilon"
     once = [name for name in ("uses_sample_once", "message_of_one_sample") if getattr(method, name, False)]

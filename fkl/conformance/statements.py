@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fkl.basics.errors import BrokenPromiseError
 from fkl.conformance.models import play_rounds
 from fkl.conformance.played import method_outcomes
-from fkl.contract.world import World
+from fkl.contract.world import World, innermost_method
 from fkl.engines.base import Experiment, make_world
 from fkl.network import Network
 from fkl.tasks.batch import BatchTask, ClassTask
@@ -150,5 +150,5 @@ def _predict_with_targets(experiment: Experiment, y: NDArray[np.float64]) -> NDA
 
 def _without_conditions(experiment: Experiment) -> Experiment:
     """The method itself, with every learner's rounds one by one."""
-    method: Any = getattr(experiment.algorithm, "innermost", experiment.algorithm)
+    method: Any = innermost_method(experiment.algorithm)
     return replace(experiment, algorithm=getattr(method, "round_by_round", lambda: method)(), network=Network())

@@ -140,6 +140,8 @@ class Federated(Keys):
     label: ClassVar[str]
     exchanges: ClassVar[int] = 1
     """Number of exchanges in a round; an exchange is messages down to the clients and up to the server."""
+    exchanges_up: ClassVar[int | None] = None
+    """Number of exchanges of a round in which clients send a message; None for all."""
     called_without_messages: ClassVar[bool] = False
     """Whether `server` is called, without a message, after an exchange in which no client answered."""
     hides_presence: ClassVar[bool] = False
@@ -247,13 +249,11 @@ class OnBatches(Federated):
 
     You write `label`, `lam`, `start`, `broadcast`, `client` and `server` as for `Federated`, except that `client` gets
     `ClientRows` samples (all samples of a client: x (n, d), y (n,), count (K,)), and returns theta (R, K, P) as its
-    outcome, once per round. You may write `judged_in` (if theta does not belong to random features) and `exchanges_up`.
+    outcome, once per round. You may write `judged_in`, if theta does not belong to random features.
 
     The task is `fkl.tasks.batch.BatchTask`, which has the same columns for it as for agents on a graph.
     """
 
-    exchanges_up: ClassVar[int | None] = None
-    """Number of exchanges of a round in which clients send a message; None for all."""
     not_traceable: ClassVar[str] = "its equations are factored on the host, by what clients have sent so far"
 
     def given(self, world: World, t: int) -> tuple[ClientRows, NDArray[np.float64]]:

@@ -396,6 +396,11 @@ class Algorithm(Protocol):
         ...
 
 
+def innermost_method(method: Any) -> Any:
+    """The method itself, without the conditions or the separate worlds around it."""
+    return getattr(method, "innermost", method)
+
+
 class Wrapped:
     """A method in a condition of `fkl.conditions`; attributes that the condition lacks come from the method."""
 
@@ -415,7 +420,7 @@ class Wrapped:
     @property
     def innermost(self) -> Any:
         """The method itself, without its conditions."""
-        return getattr(self.method, "innermost", self.method)
+        return innermost_method(self.method)
 
     def columns(self, problem: Any) -> dict[str, NDArray[np.float64]]:
         """All conditions' columns of the rounds, (T,), by name."""

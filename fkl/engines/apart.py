@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fkl.contract.star import OnBatches
-from fkl.contract.world import Outcome, World
+from fkl.contract.world import Outcome, World, innermost_method
 from fkl.network import Network, Topology
 from fkl.tasks import task_of
 from fkl.tasks.task import Redraw, Task
@@ -65,7 +65,7 @@ class Apart:
     @property
     def innermost(self) -> Any:
         """The method itself."""
-        return getattr(self.method, "innermost", self.method)
+        return innermost_method(self.method)
 
     def init(self, world: World) -> Each:
         """The states before the first round."""

@@ -3,8 +3,7 @@
 The end of the file has the messages about a diverged run.
 """
 
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +17,7 @@ from fkl.basics.errors import FklError
 from fkl.basics.memory import by_block
 from fkl.basics.random_streams import Role, Streams
 from fkl.config.loading import Run
-from fkl.contract.world import Algorithm, World
+from fkl.contract.world import Algorithm, World, innermost_method
 from fkl.kernels import Dictionary
 from fkl.kernels.losses import OF_CLASSES
 from fkl.network import Network, Topology
@@ -43,6 +42,8 @@ class Engine:
     """Number of threads of the compiled kernels if a run does not set it; None for all."""
     all_together: ClassVar[bool] = False
     """Whether all replicates have to run together."""
+    stopped_at: float | None = None
+    """Round after which it ended the last rounds, NaN if they are complete; None if it always completes them."""
 
     # Before the rounds
 
@@ -50,10 +51,8 @@ class Engine:
         """Why the engine cannot execute a run, as the end of a line; None if it can. It reads no data."""
         raise NotImplementedError
 
-    @contextmanager
-    def opened(self) -> "Iterator[Engine]":
-        """Start the resources that the engine needs, and release them after the block in every case."""
-        yield self
+    def require_installed(self) -> None:
+        """Refuse to begin without the libraries that the engine needs."""
 
     def announce(self) -> None:
         """Print what the user has to know about the engine, before the first round."""
@@ -81,10 +80,6 @@ class Engine:
             If numbers are not finite; `in_progress.t` is then the number of rounds before the refused round.
         """
         raise NotImplementedError
-
-    def gathered(self, chunk: Any) -> Any:
-        """The `fkl.engines.rounds.Chunk` in the form in which it is recorded."""
-        return chunk
 
     # After the rounds
 
@@ -319,7 +314,7 @@ def blame_keys(algorithm: Any, rounds: int) -> str:
 
 def _blame_large_keys(algorithm: Any, rounds: int) -> tuple[bool, str]:
     """Whether any key is unusually large, and the message of `blame_keys`."""
-    algorithm = getattr(algorithm, "innermost", algorithm)  # conditions have no step size
+    algorithm = innermost_method(algorithm)  # conditions have no step size
     values = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     size = next((name for name in STEP_SIZES if name in values), None)
     if size is None:

@@ -1,7 +1,7 @@
 """`engine=jax`: rounds as a compiled scan on the device that JAX finds. JAX is imported when a run needs it."""
 
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Generator
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -43,12 +43,10 @@ class Jax(Engine):
         inside += ["network.compute_s"] * getattr(run.network, "timed", False)
         return f"JAX cannot trace {', '.join(inside)}" if inside else None
 
-    @contextmanager
-    def opened(self) -> Iterator[Engine]:
+    def require_installed(self) -> None:
         """Check that JAX is installed."""
         with requires_extra("jax", "engine=jax"):
             import jax  # noqa: F401
-        yield self
 
     def announce(self) -> None:
         """Print the device."""

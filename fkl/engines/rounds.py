@@ -165,10 +165,11 @@ def simulate_run(
                         if watch is not None:
                             watch(played, in_progress.t)
             except RoundNotFiniteError:
-                failed = engine.gathered(played)
+                failed = replace(played, stopped_at=engine.stopped_at)
                 early = in_progress.t < EARLY
                 not_finite = first_not_finite(experiment, world.streams.replicates, in_progress.t + 1) if early else ""
                 raise DivergedError(experiment.algorithm, failed, in_progress.t, not_finite) from None
+            played = replace(played, elapsed=in_progress.elapsed, stopped_at=engine.stopped_at)
             if isinstance(experiment.algorithm, Wrapped):
                 ended = in_progress.state
                 held = getattr(ended, "server", None) or ended.own  # state of the server, or of the agents on a graph
@@ -187,7 +188,7 @@ def simulate_run(
                     played = replace(played, learned=tuple(LearnedFunction(*parts) for parts in each))
                 except (FklError, MemoryError) as error:  # the run itself is still recorded
                     show_warning(f"the learned functions are not saved: {error}")
-        yield engine.gathered(played)
+        yield played
         first, resumed = first + together, None
 
 

@@ -12,7 +12,7 @@ setting
 """
 
 import json
-from collections.abc import Iterable, Sized
+from collections.abc import Collection, Iterable, Sized
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -27,6 +27,8 @@ from fkl.runs.finished_runs import EndedRun, FinishedRun
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 REPLICATES = ("replicates",)
 FREE = REPLICATES
@@ -107,6 +109,32 @@ def require_found(found: Sized, what: str, first: str = "") -> None:
     if not len(found):
         hint = f"first fkl run -m +experiment={first}" if first else "see `fkl list` for the paper's experiments"
         raise FklError(f"{what}: no finished run belongs to it; {hint}")
+
+
+def dataset_panels(
+    known: Iterable[str], found: Collection[str], first: str = "", across: int | None = None
+) -> "tuple[Figure, dict[str, Axes]]":
+    """Make a figure with one panel for each known data set that has runs; return it, and its panels by name.
+
+    Parameters
+    ----------
+    known : iterable of str
+        Names of data sets, in the order of the panels.
+    found : collection of str
+        Data sets of the runs.
+    first : str
+        The experiment to run first if there are no runs; see `require_found`.
+    across : int, optional
+        Number of panels in a row.
+    """
+    from fkl.report.figures import panel_row  # here, because tables need no figures
+
+    shown = [name for name in known if name in found]
+    require_found(shown, "figure", first)
+    figure, panels = panel_row(len(shown), across)
+    for axes, name in zip(panels, shown, strict=True):
+        axes.set_title(name)
+    return figure, dict(zip(shown, panels, strict=True))
 
 
 def find_paper_runs(paper: str, runs: Iterable[FinishedRun], *names: str) -> list[PaperRun]:

@@ -32,6 +32,8 @@ from fkl.papers.cells import (
     unit_in_words,
 )
 from fkl.papers.evidence import Evidence
+from fkl.papers.our_runs import find_paper_runs, require_found
+from fkl.runs.finished_runs import FinishedRun
 from fkl.screen.messages import print_lines
 from fkl.screen.sheet import BEST, Sheet, SheetColumn
 from fkl.screen.sheet import SheetCell as Shown
@@ -43,6 +45,9 @@ DEFAULT: Layout = (("dataset", "algorithm", "setting"), ("metric",))
 """Layout of numbers that the paper does not print as a table."""
 LARGER_IS_BETTER = ("accuracy", "communication_reduction_vs_centralized")
 PUBLISHED = "published"
+SCRIPT_KEY = ["dataset", "algorithm", "setting", "metric"]
+SCRIPT_METRICS = ("mse", "client_sd")
+"""Key columns and metrics of script.csv, the output of a paper's public script."""
 
 
 def declared_table(paper: str, number: str) -> dict[str, Any]:
@@ -266,3 +271,41 @@ def _to_fetch(name: str) -> str:
         store.find(file) is None for file in registry.named_dataset(name).data_files
     )
     return f"data not available: fkl data fetch {name}" if lacking else ""
+
+
+def table_beside_script(paper_file: str, number: str, runs: list[FinishedRun]) -> pd.DataFrame:
+    """All runs of a paper without printed numbers, beside the output of its public script where that was run.
+
+    Parameters
+    ----------
+    paper_file : str
+        File of the paper's module, next to script.csv.
+    number : str
+        Number of the table.
+    runs : list of FinishedRun
+
+    Returns
+    -------
+    DataFrame
+        Errors in units of 1e-3; script_sd and script_n are over repetitions of the script.
+    """
+    paper = Path(paper_file).parent.name
+    found = find_paper_runs(paper, runs)
+    require_found(found, "table", next(iter(experiments.paper_experiments(paper))))
+    text = {"table": str, "setting": str}
+    printed = pd.read_csv(Path(paper_file).with_name("script.csv"), dtype=text).fillna({"setting": ""})
+    printed = printed[printed["table"] == number].set_index(SCRIPT_KEY)
+    rows = []
+    for one in found:
+        for metric in (name for name in SCRIPT_METRICS if name in printed.index.get_level_values("metric")):
+            if metric == "mse":
+                values = one.run.summary["mse"]
+                ours, spread = float(values.mean()), float(values.std(ddof=1))
+            else:  # standard deviation over clients, of each client's mean MSE over replicates
+                ours, spread = float(one.run.clients.groupby("client")["mse"].mean().std(ddof=0)), np.nan
+            key = (*one.key, metric)
+            row: dict[str, object] = dict(zip(SCRIPT_KEY, key, strict=True))
+            for name in ("script", "script_sd", "script_n"):
+                row[name] = printed.at[key, name] if key in printed.index else np.nan
+            rows.append({**row, "ours": 1e3 * ours, "ours_sd": 1e3 * spread, "n": one.run.replicates})
+    return pd.DataFrame(rows)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, in_one_line, require
 from fkl.config.digest import config_identity
+from fkl.config.experiments import LOADER
 from fkl.config.settings import MOST_REPLICATES, NODES
 from fkl.data.baselines import blown_up
 from fkl.runs.folder import DIVERGED, FAILED, LAST_FILE, find_damage, read_provenance, read_summary
@@ -25,8 +26,6 @@ from fkl.tasks.task import Values
 
 if TYPE_CHECKING:
     import pandas as pd
-
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the compiled loader, if it exists, is ten times faster
 
 CONFIG_FILE = "config.yaml"
 FILES = {CONFIG_FILE, "rounds.csv", "clients.csv", "summary.csv"}

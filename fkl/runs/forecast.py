@@ -169,7 +169,8 @@ def forecast_run(run: Run) -> Forecast:
         return experiment.replicates * (sample.start + experiment.problem.rounds * sample.round)
 
     own = load_engine(run.settings.engine)
-    with own.opened(), limited_to_free_memory(), key_prefix("algo"), redirect_stdout(said):
+    own.require_installed()
+    with limited_to_free_memory(), key_prefix("algo"), redirect_stdout(said):
         experiment = prepare_run(run)
         together = experiment.task.replicates_at_once(measured)
         peak = peaks[0] if peaks else peak_bytes(partial(first_rounds, experiment, 1))

@@ -17,7 +17,7 @@ from fkl.config.loading import Run, load_engine
 from fkl.contract.world import Wrapped
 from fkl.data.baselines import not_beaten
 from fkl.data.problem import COMPLETE, Problem, row_order
-from fkl.engines.base import DivergedError, Engine, Experiment, worse_than_zero
+from fkl.engines.base import DivergedError, Experiment, worse_than_zero
 from fkl.engines.checkpoint import CHECKPOINT, Checkpoint
 from fkl.engines.rounds import simulate_run
 from fkl.kernels.dictionary import AroundMedian
@@ -72,21 +72,21 @@ def execute_run(run: Run, draw: Drawing, progress: bool = True) -> bool:
     if run.settings.objective is not None and hasattr(run.algo, "fold"):
         allowed = "a fold of the training samples, because a search must not see the test samples"
         require(run.algo.fold is not None, "algo.fold", None, allowed)
-    with load_engine(run.settings.engine).opened() as player:
-        done = is_finished(run)
-        if not done or is_locked(run.folder):
-            with lock_folder(run.folder):
-                done = is_finished(run) or recover_folder(run)  # by another process, maybe a killed one
-                if not done:
-                    play_run(run, player, draw, progress)
-        forget_failed(run.failed_folder, run.digest)
-        if run.settings.save_model and MODEL not in read_provenance(run.folder)["files"]:
-            with lock_folder(run.folder):
-                add_model(run, progress)
-        return not done
+    load_engine(run.settings.engine).require_installed()
+    done = is_finished(run)
+    if not done or is_locked(run.folder):
+        with lock_folder(run.folder):
+            done = is_finished(run) or recover_folder(run)  # by another process, maybe a killed one
+            if not done:
+                play_run(run, draw, progress)
+    forget_failed(run.failed_folder, run.digest)
+    if run.settings.save_model and MODEL not in read_provenance(run.folder)["files"]:
+        with lock_folder(run.folder):
+            add_model(run, progress)
+    return not done
 
 
-def play_run(run: Run, engine: Engine, draw: Drawing, progress: bool = True) -> None:
+def play_run(run: Run, draw: Drawing, progress: bool = True) -> None:
     """Execute a new run and write its folder; a bar on stderr shows its progress."""
     settings = run.settings
     with limited_to_free_memory():
@@ -96,7 +96,7 @@ def play_run(run: Run, engine: Engine, draw: Drawing, progress: bool = True) -> 
         with key_prefix("algo"):
             columns = summary_columns(experiment)[1:]
         require_metric(wanted, columns, "objective")
-    engine.announce()
+    experiment.engine.announce()
     threads = settings.threads or experiment.engine.threads
     rounds = settings.replicates * experiment.problem.rounds
     digest = f"{run.digest}, functions kept" if settings.save_model else run.digest

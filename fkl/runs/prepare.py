@@ -128,11 +128,11 @@ class Stopping(Numba):
     def __init__(self, experiment: Experiment, when: str, cache: Path) -> None:
         self.name, self.bank = experiment.engine.name, experiment.engine.bank  # type: ignore[misc]
         self._experiment, self._when, self._cache = experiment, when, cache
-        self._stopped_at = nan
+        self.stopped_at = nan
 
     def rounds(self, algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
         """Execute the remaining rounds until the condition holds, and pause after each."""
-        self._stopped_at, judge = nan, in_progress.judge
+        self.stopped_at, judge = nan, in_progress.judge
         if not hasattr(judge, "end"):
             raise FklError(f"stop_when: {type(judge).__name__}, the judge of {algorithm.label}, has no end(t)")
         with closing(super().rounds(algorithm, world, in_progress, watched)) as playing:
@@ -141,15 +141,10 @@ class Stopping(Numba):
                 if done is None:  # it was the last one
                     return
                 yield done
-        self._stopped_at = in_progress.t
+        self.stopped_at = in_progress.t
+        in_progress.elapsed = in_progress.elapsed[: in_progress.t]
         judge.end(in_progress.t)
         judge.close()
-
-    def gathered(self, chunk: Chunk) -> Chunk:
-        """The chunk without the rounds after the stop."""
-        stopped_at = self._stopped_at
-        elapsed = chunk.elapsed if stopped_at != stopped_at else chunk.elapsed[: int(stopped_at)]
-        return replace(chunk, elapsed=elapsed, stopped_at=stopped_at)
 
     def _holds(self, in_progress: Any) -> bool:
         if not in_progress.t:

@@ -18,6 +18,7 @@ from fkl.config.choices import choice_files
 from fkl.config.compose import keys_of
 from fkl.papers import PAPERS, declared_paper, paper_module
 from fkl.report.colours import COLOURS, METHODS, look_of, looks_of
+from fkl.report.compare.figures import in_forks
 from fkl.report.figures import (
     COLUMN_WIDTH,
     PAGE_WIDTH,
@@ -31,7 +32,6 @@ from fkl.report.figures import (
     spread_over,
     style_figures,
 )
-from fkl.report.process_pool import in_forks
 
 
 def test_every_method_has_a_look_of_its_own_and_neighbours_differ_in_colour_and_marker() -> None:

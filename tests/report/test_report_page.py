@@ -19,7 +19,7 @@ from tinyhtml5.parser import HTMLParser
 
 from fkl import cli
 from fkl.papers import PAPERS, declared_paper
-from fkl.papers import page as page_module
+from fkl.report import html
 
 
 def report(folder: Path, *words: str) -> Path:
@@ -168,7 +168,7 @@ def test_what_is_pointed_at_is_there_and_nothing_else_is_loaded(page: Element, d
     assert all((outputs / link.get("href", "")).is_file() for one in lists for link in one.iter("a"))
 
 
-TEMPLATES = Path(page_module.__file__).parent / "templates"
+TEMPLATES = Path(html.__file__).parent / "templates"
 
 
 def test_a_browser_finds_no_fault_and_people_can_use_the_page(

@@ -19,8 +19,7 @@ from fkl.papers.cells import (
     published_cells,
     rounding_of,
 )
-from fkl.papers.our_runs import PaperRun, find_paper_runs, require_found
-from fkl.papers.panels import dataset_panels
+from fkl.papers.our_runs import PaperRun, dataset_panels, find_paper_runs, require_found
 from fkl.report.colours import look_of
 from fkl.report.figures import draw_band, draw_groups, spread_over
 from fkl.runs.finished_runs import FinishedRun

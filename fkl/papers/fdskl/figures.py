@@ -15,8 +15,7 @@ from fkl.algorithms.vertical.sums import STRUCTURES, seconds_of_sum
 from fkl.network.settings import CostModel
 from fkl.papers.fdskl.chosen import DATASETS, SHARE, SYSTEMS, Key, training_samples
 from fkl.papers.fdskl.errors import svmv_refusal
-from fkl.papers.our_runs import require_found
-from fkl.papers.panels import dataset_panels
+from fkl.papers.our_runs import dataset_panels, require_found
 from fkl.report.colours import colour_of, look_of
 from fkl.report.figures import HIGH, LOW, draw_curve, mean_and_spread, panel_row, spread_over
 from fkl.runs.finished_runs import FinishedRun

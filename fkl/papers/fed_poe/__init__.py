@@ -2,6 +2,6 @@
 
 from functools import partial
 
-from fkl.papers import script_output
+from fkl.papers.tables import table_beside_script
 
-table = partial(script_output.script_table, __file__)
+table = partial(table_beside_script, __file__)

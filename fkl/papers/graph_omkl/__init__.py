@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from fkl.config.experiments import readings_tried
 from fkl.papers.cells import CellAnswer, PublishedCell, add_answers, published_cells
 from fkl.papers.graph_omkl import graphs
-from fkl.papers.our_runs import find_paper_runs, of_cell, require_found
-from fkl.papers.panels import dataset_panels
+from fkl.papers.our_runs import dataset_panels, find_paper_runs, of_cell, require_found
 from fkl.report.colours import look_of
 from fkl.report.figures import draw_band, draw_crosses, draw_sweep, spread_over
 from fkl.runs.finished_runs import FinishedRun

@@ -7,8 +7,7 @@ from matplotlib.figure import Figure
 
 from fkl.config.experiments import paper_variants, readings_tried
 from fkl.papers.cells import AS_PUBLISHED, AS_STATED, CellAnswer, PublishedCell, add_answers, published_cells
-from fkl.papers.our_runs import PaperRun, find_paper_runs, of_cell, require_found
-from fkl.papers.panels import dataset_panels
+from fkl.papers.our_runs import PaperRun, dataset_panels, find_paper_runs, of_cell, require_found
 from fkl.report.colours import looks_of
 from fkl.report.figures import draw_band, draw_crosses, draw_sweep, spread_over
 from fkl.runs.finished_runs import FinishedRun

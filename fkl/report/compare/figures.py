@@ -1,8 +1,14 @@
 """Figures of a comparison: curves with bands, error against bytes with its Pareto front, and critical differences."""
 
-from collections.abc import Callable
+import multiprocessing
+import os
+import sys
+import warnings
+from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import matplotlib
 import numpy as np
@@ -12,13 +18,13 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from numpy.typing import NDArray
 
+from fkl.basics.errors import FklError
 from fkl.report.colours import MethodLook, looks_of
 from fkl.report.compare import pairs
 from fkl.report.compare.cells import CellPosition, ComparedCells
 from fkl.report.compare.courses import pareto_front, traffic_columns
 from fkl.report.compare.pivot import Pivot
 from fkl.report.figures import Bytes, draw_baseline, draw_curve, panel_row, render_figure, share_costs, style_figures
-from fkl.report.process_pool import in_forks
 from fkl.runs.metrics import WORDS
 from fkl.statistics.intervals import CONFIDENCE, half_width
 
@@ -35,6 +41,10 @@ EVENLY = "\n(evenly over the rounds)"
 AT_THE_END = "sent in total, per client"
 
 Course = Callable[[CellPosition], pd.DataFrame]
+Name = TypeVar("Name", bound=Hashable)
+Made = TypeVar("Made")
+_work: dict[Any, Callable[[], Any]] = {}
+"""Functions of a forked copy of this process, by name."""
 
 
 def draw_comparison(
@@ -202,3 +212,27 @@ def _critical_difference(placed: pd.DataFrame) -> dict[str, bytes]:
     )  # fmt: skip
     told = f"average ranks over {len(placed)} data sets; bars join methods that\n"
     return render_figure(figure, f"{told}Nemenyi's test does not distinguish at {100 * (1 - CONFIDENCE):g} %")
+
+
+def in_forks(work: Mapping[Name, Callable[[], Made]]) -> dict[Name, Made]:
+    """Results of these functions, by name. They run one after another if fork is not safe, or on one processor.
+
+    A fork needs neither imports nor a transfer of its input, which takes longer than a figure for a thousand runs.
+    """
+    processes = min(len(work), len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1)
+    if processes < 2:
+        return {name: make() for name, make in work.items()}
+    # A Pool would wait forever for a copy that is killed, and would end copies by SIGTERM, which they may ignore.
+    with (
+        warnings.catch_warnings(),
+        ProcessPoolExecutor(processes, multiprocessing.get_context("fork"), _work.update, (work,)) as pool,
+    ):
+        warnings.simplefilter("ignore", DeprecationWarning)  # about threads: a copy does not use BLAS's and Arrow's
+        try:
+            return dict(zip(work, pool.map(_make, work), strict=True))
+        except BrokenProcessPool:
+            raise FklError("a copy of this process was killed, perhaps because memory ran out") from None
+
+
+def _make(name: Any) -> Any:
+    return _work[name]()
