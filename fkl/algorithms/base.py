@@ -55,7 +55,7 @@ class WithLoss(Keys):
 
     @property
     def pointwise(self) -> PointwiseLoss:
-        """The loss."""
+        """The loss of one prediction, from the keys loss, level and delta."""
         return pointwise_loss(self.loss, self.level, self.delta)
 
 

@@ -91,7 +91,7 @@ class Moments(Summable):
     leading = {"chosen": "R"}  # noqa: RUF012
 
     def as_received(self, axes: Axes, width: int) -> "Moments":
-        """The same payload after a check of its axes; only sums over the samples would be sent."""
+        """Check the axes (R, K) of the received samples; real clients would send only sums over them."""
         shape = self.bank.replicates, *self.x.shape[1:]
         require_leading(shape[:2], "RK", axes, "Moments")
         return super().as_received(axes, width)
@@ -135,18 +135,22 @@ class Moments(Summable):
         rank is as close in any unitarily invariant norm (Eckart and Young). The last entry, the target, is >= 0.
         """
         R, P = self.bank.replicates, self.bank.width
+        # The matrix of second moments of (z, y) is the sum of outer products of its scaled eigenvectors
         square = (self.weight * self.y**2).sum(axis=-1)  # (R or 1, K)
         samples = np.zeros((R, self.x.shape[1], self.bank.kernels, rank, P + 1))
         matrix = np.empty((R, self.bank.kernels, P + 1, P + 1))
         for k in range(self.x.shape[1]):
+            # One client and all kernels at a time; (P + 1)^2 numbers for each
             packed = self.client(k)._sums_of_samples()
             matrix[..., :P, :P], matrix[..., :P, P], matrix[..., P, P] = (
                 symmetric_matrix(packed[..., :-P]), packed[..., -P:], square[:, k, None],
             )  # fmt: skip
             matrix[..., P, :P] = matrix[..., :P, P]
+            # Keep the largest eigenvalues; negative ones are rounding errors
             values, vectors = symmetric_eigen(matrix)
             few = min(rank, P + 1)
             made = np.sqrt(np.maximum(values[..., -few:], 0))[..., None] * vectors.swapaxes(-1, -2)[..., -few:, :]
+            # The sign of an eigenvector is arbitrary; choose the one with a positive last entry, so the bytes are fixed
             samples[:, k, :, :few] = np.where(made[..., -1:] < 0, -made, made)
         chosen = self._chosen_by_client()
         return PerClient(samples if chosen is None else samples * chosen[..., None, None], chosen)
@@ -228,15 +232,15 @@ class NormalPrediction(NamedTuple):
     def mixture_log_density(self, w: Array, y: Array) -> Array:
         """Log density of y (K,) under the mixture, (R, K), with weights w as in `mixture_moments`."""
         xp = array_namespace(self.mean)
-        known = NormalPrediction(*(xp.where(w > 0, values, 1.0) for values in self))
-        each = xp.where(w > 0, known.log_density(y), -np.inf)
-        largest = each.max(axis=-1, keepdims=True)
-        return largest[..., 0] + xp.log((w * xp.exp(each - largest)).sum(axis=-1))
+        weighted = NormalPrediction(*(xp.where(w > 0, values, 1.0) for values in self))
+        log_densities = xp.where(w > 0, weighted.log_density(y), -np.inf)
+        largest = log_densities.max(axis=-1, keepdims=True)
+        return largest[..., 0] + xp.log((w * xp.exp(log_densities - largest)).sum(axis=-1))
 
     def mixture_moments(self, w: Array) -> tuple[Array, Array]:
         """Mean and variance (R, K) of the mixture with weights w (R, K or 1, N), which are 0 for inactive kernels."""
-        known, where = w > 0, array_namespace(w).where
-        mean, variance = (where(known, values, 0.0) for values in self)
+        has_weight, where = w > 0, array_namespace(w).where
+        mean, variance = (where(has_weight, values, 0.0) for values in self)
         y_hat = (w * mean).sum(axis=-1)
         return y_hat, (w * (variance + (mean - y_hat[..., None]) ** 2)).sum(axis=-1)
 
@@ -324,17 +328,21 @@ def most_evident(gram: Array, pull: Array, totals: Array) -> NDArray[np.float64]
     S or q - b'A^-1 b negative; levels at which this shows are not used. If it shows at every level, s2 is twice the
     size of the most negative eigenvalue, or the largest level if that is larger.
     """
+    # Eigenvalues once for all levels: A = gram + level I has the same eigenvectors
     xp = array_namespace(gram)
     values, vectors = symmetric_eigen(gram)
     least, values = -values[..., 0], xp.maximum(values, 0)
     along = xp.matmul(vectors.swapaxes(-1, -2), pull[..., None])[..., 0] ** 2
     n, q = sums_of_targets(totals)
+    # Log evidence of each level, up to terms that all levels share
     evidence = []
     for level in LEVELS:
         rest = q - (along / (values + level)).sum(axis=-1)
-        told = -0.5 * (n * np.log(2 * np.pi * level) + xp.log1p(values / level).sum(axis=-1) + rest / level)
+        log_evidence = -0.5 * (n * np.log(2 * np.pi * level) + xp.log1p(values / level).sum(axis=-1) + rest / level)
+        # A level below a negative eigenvalue, or a negative residual, shows that rounding decides
         shows = (least > level) | (rest < -ROUNDING * q)
-        evidence.append(xp.where(shows, -np.inf, told))
+        evidence.append(xp.where(shows, -np.inf, log_evidence))
+    # The level with the largest evidence; with few samples, the first level, because the evidence says little
     of_levels, enough = xp.stack(evidence), n > gram.shape[-1]
     level = xp.where(enough, xp.asarray(LEVELS)[xp.round(of_levels, DIGITS).argmax(axis=0)], FIRST_LEVEL)
     off = xp.where(enough, ~xp.isfinite(of_levels).any(axis=0), least > FIRST_LEVEL)
@@ -343,8 +351,8 @@ def most_evident(gram: Array, pull: Array, totals: Array) -> NDArray[np.float64]
 
 def most_evident_kernels(evidence: Array, active: NDArray[np.bool_], count: int) -> NDArray[np.bool_]:
     """The `count` active kernels (R, N) with the largest evidence; of equal kernels, the first."""
-    known = np.where(active, np.round(evidence, DIGITS), -np.inf)
-    order = np.argsort(-known, axis=-1, kind="stable")
+    rounded = np.where(active, np.round(evidence, DIGITS), -np.inf)
+    order = np.argsort(-rounded, axis=-1, kind="stable")
     kept = np.zeros(active.shape, np.bool_)
     np.put_along_axis(kept, order[:, :count], True, axis=-1)
     return kept & active

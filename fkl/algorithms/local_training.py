@@ -153,18 +153,18 @@ class LocalTraining(WithLoss, Batched, Federated):
         raise NotImplementedError
 
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
-        """As `begin`; clients that use all their samples first predict with theta = 0."""
+        """States before the first round, from `begin`; clients that use all their samples predict with theta = 0."""
         self.require_fits(common.dictionary)
         server, own = self.begin(common, clients)
         return server, own if self.iterations is None else StateWithBatches(own, zero_theta(common, clients)[:, :, 0])
 
     def client(self, common: Common, client: Any, down: Any, samples: Any, turn: Turn) -> tuple[Any, Any, Any]:
-        """As `train`; absent clients keep the theta with which they predict."""
+        """Train the present clients for one round; absent clients keep the theta with which they predict."""
         if self.iterations is None:
             return self.train(common, client, down, samples, turn)
-        own, up, theta = self.train(common, client.own, down, samples, turn)
+        state, up, theta = self.train(common, client.own, down, samples, turn)
         theta = common.xp.where(samples.present[:, None], theta, client.theta)
-        return StateWithBatches(own, theta), up, theta
+        return StateWithBatches(state, theta), up, theta
 
     def functions(self, world: World, state: StarState, t: int) -> tuple[OnFeatures, ...]:
         """The mean of the server's kernels, as clients last received them if they keep theta, or of each client's."""

@@ -87,8 +87,8 @@ def choose_branch(condition: Any, then: Callable[[], Any], otherwise: Callable[[
         made.append(make())
         return arrays_of(made[-1])
 
-    found = lax.cond(condition, lambda: arrays(then), lambda: arrays(otherwise))
-    return with_arrays(made[0], found)
+    chosen = lax.cond(condition, lambda: arrays(then), lambda: arrays(otherwise))
+    return with_arrays(made[0], chosen)
 
 
 def repeat_until(done: Callable[[Any], Any], step: Callable[[Any], Any], value: Any, most: int) -> Any:
@@ -102,12 +102,12 @@ def repeat_until(done: Callable[[Any], Any], step: Callable[[Any], Any], value: 
     from jax import lax
 
     def goes_on(counted: tuple[Any, Parts]) -> Any:
-        count, found = counted
-        return (count < most) & ~done(with_arrays(value, found))
+        count, state = counted
+        return (count < most) & ~done(with_arrays(value, state))
 
     def go_on(counted: tuple[Any, Parts]) -> tuple[Any, Parts]:
-        count, found = counted
-        return count + 1, arrays_of(step(with_arrays(value, found)))
+        count, state = counted
+        return count + 1, arrays_of(step(with_arrays(value, state)))
 
     return with_arrays(value, lax.while_loop(goes_on, go_on, (0, arrays_of(value)))[1])
 
@@ -120,10 +120,10 @@ def arrays_of(value: Any) -> Parts:
 
 
 def with_arrays(value: Any, others: Any) -> Any:
-    """The same object with its arrays replaced, in the order of `arrays_of`."""
-    found = iter(others)
-    made = _with_next_arrays(value, found)
-    assert next(found, None) is None, "more arrays than places"
+    """Replace the arrays of an object by others, in the order of `arrays_of`."""
+    replacements = iter(others)
+    made = _with_next_arrays(value, replacements)
+    assert next(replacements, None) is None, "more arrays than places"
     return made
 
 

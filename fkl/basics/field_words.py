@@ -137,12 +137,12 @@ def field_words(name: str) -> list[tuple[str, tuple[str, ...]]]:
     []
     """
     word = name.rpartition(".")[2]
-    found = []
-    for one in FIELD_WORDS:
-        if plain_name(word) in map(plain_name, one.words.split()):
-            note = f" ({one.note})" if one.note else ""
-            found.append((f"{word} in fkl: {' or '.join(one.names)}{note}", one.names))
-    return found
+    matching = []
+    for term in FIELD_WORDS:
+        if plain_name(word) in map(plain_name, term.words.split()):
+            note = f" ({term.note})" if term.note else ""
+            matching.append((f"{word} in fkl: {' or '.join(term.names)}{note}", term.names))
+    return matching
 
 
 def plain_name(name: str) -> str:

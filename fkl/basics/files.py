@@ -65,10 +65,10 @@ def _path_elsewhere(error: OSError, path: Path) -> str | None:
         return None
     named = os.fsdecode(error.filename)
     try:
-        own, here = Path(named).resolve(), path.resolve()
+        resolved, here = Path(named).resolve(), path.resolve()
     except (OSError, RuntimeError):  # the current folder has been deleted, or a link leads to itself
         return None
-    near = own.parent == here.parent or own.is_relative_to(here) or here.is_relative_to(own)
+    near = resolved.parent == here.parent or resolved.is_relative_to(here) or here.is_relative_to(resolved)
     return None if near else in_one_line(named)
 
 

@@ -98,12 +98,12 @@ def key(
         What a value must be in words, if the limits do not say it, for example because it depends on other keys.
     """
     declared = KeyDeclaration(default, meaning, above, least, below, most, tuple(among), must)
-    known = {"fkl": declared}
+    metadata = {"fkl": declared}
     if default is GIVEN:
-        return field(metadata=known)
+        return field(metadata=metadata)
     if isinstance(default, list | dict):
-        return field(default_factory=default.copy, metadata=known)
-    return field(default=default, metadata=known)
+        return field(default_factory=default.copy, metadata=metadata)
+    return field(default=default, metadata=metadata)
 
 
 class Keys:
@@ -114,9 +114,9 @@ class Keys:
         cls: Any = type(self)
         for name, kind in _types_of_words(cls).items():
             require_words(name, getattr(self, name), kind)
-        for name, (one, _) in declared_keys(cls).items():
+        for name, (declared, _) in declared_keys(cls).items():
             value = getattr(self, name)
-            self.require(value is None or one.allows(value), name)
+            self.require(value is None or declared.allows(value), name)
 
     def require(self, condition: bool, name: str) -> None:
         """Refuse the value of a key unless the condition holds; the message states the field's limits."""
@@ -128,12 +128,12 @@ class Keys:
 @cache
 def declared_keys(cls: Any) -> dict[str, tuple[KeyDeclaration, str]]:
     """Declaration of each key of a class, and its type as text; a subclass may change only a default."""
-    found: dict[str, tuple[KeyDeclaration, str]] = {}
+    declared: dict[str, tuple[KeyDeclaration, str]] = {}
     for base in reversed(cls.__mro__):
         for name, one in vars(base).get("__dataclass_fields__", {}).items():
             if "fkl" in one.metadata:
-                found[name] = one.metadata["fkl"], one.type.__name__ if isinstance(one.type, type) else str(one.type)
-    return found
+                declared[name] = one.metadata["fkl"], one.type.__name__ if isinstance(one.type, type) else str(one.type)
+    return declared
 
 
 def union_members(kind: Any) -> tuple[Any, ...]:
@@ -154,17 +154,17 @@ def require_words(place: str, value: Any, kind: Any) -> None:
     """
     kinds = union_members(kind)
     if isinstance(value, dict):
-        for inner in (get_args(one)[-1] for one in kinds if get_origin(one) is dict):
-            for name, one in value.items():
+        for inner in (get_args(entry)[-1] for entry in kinds if get_origin(entry) is dict):
+            for name, entry in value.items():
                 if not isinstance(name, str):
                     raise _not_a_word(place, name)
-                require_words(f".{place.removeprefix('.')}.{name}", one, inner)
+                require_words(f".{place.removeprefix('.')}.{name}", entry, inner)
     elif isinstance(value, list | tuple):
-        for inner in (get_args(one)[0] for one in kinds if get_origin(one) is list):
-            for one in value:
-                if one is None and str in union_members(inner) and type(None) not in union_members(inner):
-                    raise _not_a_word(place, one)
-                require_words(place, one, inner)
+        for inner in (get_args(entry)[0] for entry in kinds if get_origin(entry) is list):
+            for entry in value:
+                if entry is None and str in union_members(inner) and type(None) not in union_members(inner):
+                    raise _not_a_word(place, entry)
+                require_words(place, entry, inner)
     elif isinstance(value, int | float) and str in kinds and (isinstance(value, bool) or float not in kinds):
         raise _not_a_word(place, value)
 

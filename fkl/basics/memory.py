@@ -1,4 +1,11 @@
-"""Available memory, one-line errors for arrays that do not fit."""
+"""Available memory, one-line errors for arrays that do not fit, and work on blocks of rows.
+
+For example, a container has a limit of 4 GiB and uses 3.5 GiB, and 0.5 GiB of these only cache files. Then 1 GiB is
+left, whatever the machine has. `available_bytes` is the minimum of what the machine, the limits of the process and
+its cgroups leave. `require_memory` compares it with an array's size before the array exists, and its error names the
+keys to lower; without this check, the kernel would kill the process without a message. `row_blocks` and `by_block`
+process 2^17 rows at a time, so temporary arrays stay small.
+"""
 
 import os
 import resource
@@ -47,6 +54,7 @@ def require_memory(needed: int, what: str, keys: str) -> None:
     keys : str
         Keys to lower, for example ``"dataset.rows or dataset.dimension"``.
     """
+    # Free memory now; the array does not exist yet
     available = available_bytes()
     if needed > available:
         raise FklError(
@@ -67,6 +75,7 @@ def shown_bytes(count: int) -> str:
 
 def count_bytes(holder: Any) -> int:
     """Bytes of all arrays in an object: itself, items of a list, tuple or dict, fields of a dataclass."""
+    # Arrays, containers of arrays, and dataclasses with arrays as fields
     if isinstance(holder, np.ndarray):
         return holder.nbytes
     if isinstance(holder, list | tuple | dict):
@@ -76,6 +85,7 @@ def count_bytes(holder: Any) -> int:
 
 def peak_bytes(work: Callable[[], object]) -> int:
     """Peak of the bytes that numpy and Python allocated while `work` ran, in addition to those before."""
+    # Somebody may be tracing already, and then must not be stopped
     started = not tracemalloc.is_tracing()
     if started:
         tracemalloc.start()
@@ -95,6 +105,7 @@ def limited_to_free_memory(most: int = sys.maxsize) -> Iterator[None]:
 
     Only where the system counts a process's own data (Linux); elsewhere nothing changes.
     """
+    # The limit is on what the process has now plus what is free; afterwards the old limit returns
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     held = _bytes_in_statm(5)
     if held is not None:
@@ -107,6 +118,7 @@ def limited_to_free_memory(most: int = sys.maxsize) -> Iterator[None]:
 
 def _free_in_machine() -> int:
     """Free memory of the machine; its total memory if that is unknown, and no limit if both are unknown."""
+    # Linux knows what is available without swapping
     with suppress(OSError):
         for line in (PROC / "meminfo").read_text(encoding="utf-8").splitlines():
             name, _, size = line.partition(":")
@@ -128,6 +140,7 @@ def _bytes_in_statm(column: int) -> int | None:
 def _free_in_cgroups(proc: Path) -> Iterator[int]:
     """Bytes left in each memory cgroup of this process and in its parents."""
     with suppress(OSError, ValueError):
+        # Which memory group this process is in, for either version
         paths = {}
         for line in (proc / "self" / "cgroup").read_text(encoding="utf-8").splitlines():
             number, controllers, path = line.split(":", 2)
@@ -146,6 +159,7 @@ def _free_in_cgroups(proc: Path) -> Iterator[int]:
 def _free_in_nested(kind: str, root: PurePosixPath, place: Path, path: PurePosixPath) -> Iterator[int]:
     inner = path.relative_to(root) if path.is_relative_to(root) else PurePosixPath()  # in a container, its own root
     folder = place / inner
+    # Limits of all parents apply, not only those of the group itself
     for group in [folder, *folder.parents][: len(inner.parts) + 1]:
         limits = []
         for name in LIMITS[kind]:
@@ -154,6 +168,7 @@ def _free_in_nested(kind: str, root: PurePosixPath, place: Path, path: PurePosix
         limits = [limit for limit in limits if limit < 2**62]  # nearly 2^63 means max in the first version
         with suppress(OSError, ValueError):
             if limits:  # otherwise skip the kernel's count, which takes milliseconds
+                # Memory of cached files can be taken back, so it does not count as used
                 used = int((group / USED[kind]).read_text(encoding="utf-8"))
                 stat = dict(
                     line.split(" ") for line in (group / "memory.stat").read_text(encoding="utf-8").splitlines()
@@ -164,6 +179,7 @@ def _free_in_nested(kind: str, root: PurePosixPath, place: Path, path: PurePosix
 
 def row_blocks(rows: int, size: int | None = None) -> Iterator[slice]:
     """Slices that cover all rows, `size` (or `ROWS`) rows each; the last slice has up to twice as many."""
+    # The last block takes the rest, so no block is shorter than `size`
     size = size or ROWS
     for start in range(0, max(rows - size, 0) + 1, size):
         yield slice(start, start + size if start + 2 * size <= rows else rows)
@@ -171,6 +187,7 @@ def row_blocks(rows: int, size: int | None = None) -> Iterator[slice]:
 
 def by_block(work: Callable[[NDArray[Any]], NDArray[Any]], values: NDArray[Any]) -> NDArray[Any]:
     """`work(values)`, a block of rows at a time: the result has a row for each row of `values`."""
+    # The result is allocated when the first block shows its shape and type
     made = None
     for some in row_blocks(len(values)):
         found = work(values[some])
@@ -184,13 +201,14 @@ def take_values(values: NDArray[Any], which: NDArray[np.bool_], dtype: DTypeLike
     """`values[which]` for an array whose first axes are those of `which`."""
     rows = values.reshape(which.size, *values.shape[which.ndim :])
     marks, kind = which.reshape(-1), values.dtype if dtype is None else dtype
+    # Without a choice or a change of type, no copy is needed
     if marks.all() and rows.dtype == kind:
         return rows
     made, count = np.empty((int(np.count_nonzero(marks)), *rows.shape[1:]), kind), 0
     for some in row_blocks(len(rows)):
-        found = rows[some][marks[some]]
-        made[count : count + len(found)] = found
-        count += len(found)
+        part = rows[some][marks[some]]
+        made[count : count + len(part)] = part
+        count += len(part)
     return made
 
 

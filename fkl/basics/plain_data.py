@@ -168,12 +168,12 @@ def class_of(name: str) -> type:
         If this process has not loaded it, or it is more than data.
     """
     module, _, path = name.partition(":")
-    found: Any = sys.modules.get(module)
+    place: Any = sys.modules.get(module)
     for part in path.split("."):
-        found = getattr(found, part, None)
-    if not isinstance(found, type) or name_of(found) != name:
+        place = getattr(place, part, None)
+    if not isinstance(place, type) or name_of(place) != name:
         raise NotPlainError(f"a {path}, which is not at the top level of {module}")
-    data = is_dataclass(found) or (issubclass(found, tuple) and hasattr(found, "_fields"))
-    if hasattr(found, "__del__") or not (data or module.partition(".")[0] == "fkl"):
+    data = is_dataclass(place) or (issubclass(place, tuple) and hasattr(place, "_fields"))
+    if hasattr(place, "__del__") or not (data or module.partition(".")[0] == "fkl"):
         raise NotPlainError(f"a {path} of {module}, which is not a dataclass")
-    return found
+    return place

@@ -156,21 +156,21 @@ def _keys_named(name: str, folders: Sequence[Path]) -> list[str]:
         return []
     chosen = choices.primary_config()[group]
     names = dict.fromkeys([*([chosen] if isinstance(chosen, str) else []), *choices.choice_files(group, folders)])
-    found: dict[str, list[tuple[str, str]]] = {}
+    places: dict[str, list[tuple[str, str]]] = {}
     for choice in names:
         with suppress(FklError):  # a user's YAML may name a class that does not exist
             for key in keys_of_choice(group, choice, folders):
                 if key.name == name:
-                    found.setdefault(_key_text(key), []).append((choice, key.default))
-    told = []
-    for row, those in found.items():
-        defaults = dict.fromkeys(default for _, default in those)
-        more = len(those) - MOST_NAMED
-        which = ", ".join(choice for choice, _ in those[:MOST_NAMED]) + f" and {more} more" * (more > 0)
+                    places.setdefault(_key_text(key), []).append((choice, key.default))
+    lines = []
+    for row, kinds in places.items():
+        defaults = dict.fromkeys(default for _, default in kinds)
+        more = len(kinds) - MOST_NAMED
+        which = ", ".join(choice for choice, _ in kinds[:MOST_NAMED]) + f" and {more} more" * (more > 0)
         differ = "; defaults differ" * (len(defaults) > 1)
-        told.append(f"{name}={those[0][1]}\n{row}\nwith {group}={which}{differ}")
-    more = len(told) - MOST_MEANINGS
-    return [*told[:MOST_MEANINGS], *[f"{more} other meanings: fkl describe {group}=NAME"] * (more > 0)]
+        lines.append(f"{name}={kinds[0][1]}\n{row}\nwith {group}={which}{differ}")
+    more = len(lines) - MOST_MEANINGS
+    return [*lines[:MOST_MEANINGS], *[f"{more} other meanings: fkl describe {group}=NAME"] * (more > 0)]
 
 
 def _of_group(group: str, folders: Sequence[Path]) -> str:
@@ -280,8 +280,8 @@ def of_paper(group: str, name: str) -> Description:
     chosen = [part for part in node.get("defaults", ()) if part != "_self_"]
     parts = [item for part in chosen if isinstance(part, dict) for item in part.items()]
     words = [f"{key.removeprefix('override /')}={value}" for key, value in parts]
-    known = _keys_by_path([*words, *(word.partition(",")[0] for word in sweep)])
-    keys = [_paper_key(key, value, known) for key, value in _flat_items(config)]
+    meanings = _keys_by_path([*words, *(word.partition(",")[0] for word in sweep)])
+    keys = [_paper_key(key, value, meanings) for key, value in _flat_items(config)]
     return Description(
         group=group,
         name=name,
@@ -323,8 +323,8 @@ def _flat_items(node: dict[str, Any], start: str = "") -> Iterator[tuple[str, ob
 def of_node(name: str) -> Description:
     """Description of a part of the configuration that has no choices, see `NODES`."""
     primary, (target, group, what) = choices.primary_config(), NODES[name]
-    own = {key: value for key, value in primary.items() if key not in choices.GROUPS and not isinstance(value, dict)}
-    made, node = _class_of_target(target), primary[group] if group else own
+    values = {key: value for key, value in primary.items() if key not in choices.GROUPS and not isinstance(value, dict)}
+    made, node = _class_of_target(target), primary[group] if group else values
     usage = f"fkl run [{group + '.' if group else ''}KEY=VALUE ...]"
     return Description(group, name, what, "", "", "", (), usage, tuple(_keys_of_node(group, made, node)))
 
@@ -341,20 +341,22 @@ def class_of(group: str, name: str, folders: Sequence[Path] = ()) -> Class:
 
 def _class_of_target(target: str) -> Class:
     module, _, name = target.rpartition(".")
-    found = found_class(module, name) if module else None
-    if found is None:
+    made = found_class(module, name) if module else None
+    if made is None:
         raise FklError(f"_target_={target}: no such class, neither of fkl nor in a module that Python finds here")
-    return found
+    return made
 
 
 def _keys_of_node(group: str, made: Class, node: dict[str, Any]) -> Iterator[DescribedKey]:
     """Keys of a node in the order of its YAML, followed by those of its class that the YAML omits."""
     start = f"{group}." if group else ""
     for name in dict.fromkeys([*(key for key in node if key != "_target_"), *made.keys]):
-        one, annotation = made.keys.get(name, (Declared(GIVEN), ""))  # the key of a base class elsewhere
-        value = _yaml_text(node.get(name, "" if one.default is GIVEN else one.default))
-        kind = _type_in_words(annotation, one.among)
-        yield DescribedKey(start + name, kind, value, one.allowed(annotation), _plain_words(one.meaning), one.bounds)
+        declared, annotation = made.keys.get(name, (Declared(GIVEN), ""))  # the key of a base class elsewhere
+        value = _yaml_text(node.get(name, "" if declared.default is GIVEN else declared.default))
+        kind = _type_in_words(annotation, declared.among)
+        yield DescribedKey(
+            start + name, kind, value, declared.allowed(annotation), _plain_words(declared.meaning), declared.bounds
+        )
 
 
 def _type_in_words(annotation: str, among: tuple[str, ...]) -> str:
@@ -386,8 +388,8 @@ def _plain_words(text: str) -> str:
 
 def _cited_paragraph(made: Class) -> str:
     """The first paragraph with a citation about the class, or about a class that it extends."""
-    for one in made.family:
-        for paragraph in (*_module_paragraphs(one), *one.sections[""].split("\n\n")):
+    for kind in made.family:
+        for paragraph in (*_module_paragraphs(kind), *kind.sections[""].split("\n\n")):
             if CITATION.search(paragraph):
                 return " ".join(paragraph.split())
     return ""
@@ -411,8 +413,8 @@ def _module_paragraphs(made: Class) -> list[str]:
     if _count_methods(made) < 2:
         return paragraphs
     label, heads = made.attributes.get("label"), [paragraph.partition(": ") for paragraph in paragraphs]
-    own = [text for names, _, text in heads if label in (names, *re.split(", | and ", names))]
-    return own if own or label is None else paragraphs
+    texts = [text for names, _, text in heads if label in (names, *re.split(", | and ", names))]
+    return texts if texts or label is None else paragraphs
 
 
 def source_of(made: Class) -> str:
@@ -426,12 +428,12 @@ def source_of(made: Class) -> str:
 
 def called_functions(made: Class) -> list[ast.FunctionDef]:
     """Functions of its module that a class calls, directly or through other functions."""
-    text, found = ast.unparse(made.tree), list[ast.FunctionDef]()
+    text, matches = ast.unparse(made.tree), list[ast.FunctionDef]()
     functions = [part for part in made.module.tree.body if isinstance(part, ast.FunctionDef)]
-    while more := [part for part in functions if part not in found and re.search(rf"\b{part.name}\b", text)]:
-        found += more
+    while more := [part for part in functions if part not in matches and re.search(rf"\b{part.name}\b", text)]:
+        matches += more
         text = "\n".join(map(ast.unparse, more))
-    return sorted(found, key=lambda part: part.lineno)
+    return sorted(matches, key=lambda part: part.lineno)
 
 
 def _count_methods(made: Class) -> int:
@@ -453,8 +455,8 @@ def as_text(description: Description, width: int) -> str:
     page.write_paragraph()
     with page.indentation():
         page.write_text(description.usage)
-    told = {"": description.details, "Paper: ": description.paper, "It follows ": description.equations}
-    for heading, text in told.items():
+    headings = {"": description.details, "Paper: ": description.paper, "It follows ": description.equations}
+    for heading, text in headings.items():
         if text:
             page.write_paragraph()
             page.write_text(heading + text)

@@ -124,8 +124,8 @@ def _of_table(run: Run, table: Table) -> list[str]:
         lines.append(str(table.incomplete))
     names, of = _target_classes(table, y)
     counts = np.bincount(of, minlength=len(names))
-    told = ", ".join(f"{name}: {count}" for name, count in zip(names, counts, strict=True))
-    lines.append(f"rows by target: {told}")
+    counted = ", ".join(f"{name}: {count}" for name, count in zip(names, counts, strict=True))
+    lines.append(f"rows by target: {counted}")
     return lines
 
 
@@ -139,16 +139,16 @@ def _of_features(table: Table) -> tuple[Sheet | None, list[str]]:
         x = table.x[:, j] * unit[j] + low[j]
         rows.append([name, *(f"{value:.5g}" for value in (x.mean(), x.std(), x.min(), x.max()))])
     more = len(table.feature_names) - ROWS_SHOWN
-    told = [f"... and {more} more features"] if more > 0 else []
-    return Sheet.from_rows(["feature", "mean", "sd", "min", "max"], rows, range(1, 5)), told
+    lines = [f"... and {more} more features"] if more > 0 else []
+    return Sheet.from_rows(["feature", "mean", "sd", "min", "max"], rows, range(1, 5)), lines
 
 
 def _of_partition(run: Run, given: Problem) -> list[str]:
     """Clients, their numbers of samples, and the picture."""
     held = given.present.sum(axis=0)
     spread = f"{held.min()} to {held.max()} samples each, median {np.median(held):g}"
-    words = f"{count_of(given.clients, 'client')}, {count_of(given.rounds, 'round')}, {spread}"
-    return [f"{words}, {count_of(given.rows_left_out, 'row')} dropped", "", f"pictures: {_draw_partition(run, given)}"]
+    shape = f"{count_of(given.clients, 'client')}, {count_of(given.rounds, 'round')}, {spread}"
+    return [f"{shape}, {count_of(given.rows_left_out, 'row')} dropped", "", f"pictures: {_draw_partition(run, given)}"]
 
 
 def _party_features(table: Table, given: Vertical) -> list[str]:

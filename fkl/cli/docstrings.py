@@ -41,10 +41,10 @@ class Module:
     def text(self) -> str:
         """Text of its file; empty if Python does not find it."""
         top, *inner = self.name.split(".")
-        found = find_spec(top) or PathFinder.find_spec(top, [str(Path.cwd())])  # as `fkl run` finds a user's module
-        if found is None or found.origin is None:
+        spec = find_spec(top) or PathFinder.find_spec(top, [str(Path.cwd())])  # as `fkl run` finds a user's module
+        if spec is None or spec.origin is None:
             return ""
-        file = Path(found.origin)
+        file = Path(spec.origin)
         path = file.parent.joinpath(*inner) if file.name == "__init__.py" else file
         for file in (path / "__init__.py", path.with_suffix(".py")):
             if file.is_file():
@@ -72,12 +72,12 @@ class Module:
     @cached_property
     def constants(self) -> Names:
         """Values of names at module level."""
-        found: Names = {}
+        names: Names = {}
         for line in self.tree.body:
             if isinstance(line, ast.Assign) or (isinstance(line, ast.AnnAssign) and line.value is not None):
                 targets = line.targets if isinstance(line, ast.Assign) else [line.target]
-                found |= _assigned_names(targets[0], line.value)  # type: ignore[arg-type]
-        return found
+                names |= _assigned_names(targets[0], line.value)  # type: ignore[arg-type]
+        return names
 
     @cached_property
     def imports(self) -> dict[str, tuple[str, str]]:
@@ -104,8 +104,8 @@ class Module:
             return tuple(self.value(one) for one in expression.keys if one is not None)
         if isinstance(expression, ast.Tuple):
             parts = expression.elts
-            found = (self.value(one.value) if isinstance(one, ast.Starred) else (self.value(one),) for one in parts)
-            return tuple(chain.from_iterable(found))
+            values = (self.value(one.value) if isinstance(one, ast.Starred) else (self.value(one),) for one in parts)
+            return tuple(chain.from_iterable(values))
         raise ValueError(f"{self.name}: {ast.unparse(expression)} is no literal")
 
 
@@ -138,44 +138,47 @@ class Class:
     @cached_property
     def keys(self) -> dict[str, tuple[KeyDeclaration, str]]:
         """Declaration and type of each key, including inherited keys."""
-        found = {name: one for base in reversed(self.family[1:]) for name, one in base.keys.items()}
+        inherited = {name: one for base in reversed(self.family[1:]) for name, one in base.keys.items()}
         for line in self.tree.body:
             if not isinstance(line, ast.AnnAssign) or not isinstance(line.target, ast.Name) or line.value is None:
                 continue
             name, value = line.target.id, line.value
             if isinstance(value, ast.Call) and ast.unparse(value.func) == "key":
-                words = {str(word.arg): self.module.value(word.value) for word in value.keywords}
-                found[name] = KeyDeclaration(*map(self.module.value, value.args), **words), ast.unparse(line.annotation)
-            elif name in found and "ClassVar" in ast.unparse(line.annotation):  # no key any more
-                del found[name]
-            elif name in found:  # another default
-                found[name] = replace(found[name][0], default=self.module.value(value)), found[name][1]
+                arguments = {str(word.arg): self.module.value(word.value) for word in value.keywords}
+                inherited[name] = (
+                    KeyDeclaration(*map(self.module.value, value.args), **arguments),
+                    ast.unparse(line.annotation),
+                )
+            elif name in inherited and "ClassVar" in ast.unparse(line.annotation):  # no key any more
+                del inherited[name]
+            elif name in inherited:  # another default
+                inherited[name] = replace(inherited[name][0], default=self.module.value(value)), inherited[name][1]
             elif not self.module.is_fkl and "ClassVar" not in (annotation := ast.unparse(line.annotation)):
-                found[name] = KeyDeclaration(GIVEN, self._parameters.get(name, "")), annotation
-        return found
+                inherited[name] = KeyDeclaration(GIVEN, self._parameters.get(name, "")), annotation
+        return inherited
 
     @property
     def _parameters(self) -> dict[str, str]:
         """Meanings of parameters in its docstring."""
-        found, names = dict[str, str](), list[str]()
+        parameters, names = dict[str, str](), list[str]()
         for line in self.sections.get("Parameters", "").splitlines():
             if line[:1].strip():
                 names = [name.strip() for name in line.partition(":")[0].split(",")]
             else:
-                found |= {name: f"{found.get(name, '')} {line.strip()}".strip() for name in names}
-        return found
+                parameters |= {name: f"{parameters.get(name, '')} {line.strip()}".strip() for name in names}
+        return parameters
 
     @cached_property
     def attributes(self) -> dict[str, Any]:
         """Values of those of its class variables that are literals."""
-        found = {}
+        texts = {}
         for line in self.tree.body:
             if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value is not None:
                 try:
-                    found[line.target.id] = ast.literal_eval(line.value)
+                    texts[line.target.id] = ast.literal_eval(line.value)
                 except ValueError:  # the value depends on something else
                     continue
-        return found
+        return texts
 
     @cached_property
     def family(self) -> tuple["Class", ...]:

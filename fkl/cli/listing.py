@@ -54,22 +54,22 @@ def show_list(group: str | None, format: str = "table", folders: Sequence[Path] 
             f"{in_one_line(group)}: no such group", help=did_you_mean(group, ALL, f"groups: {', '.join(ALL)}")
         )
     # A choice without a description is a part of another one
-    known = {name: words for name, words in choice_descriptions(group, folders).items() if words}
-    families = by_family(list(known), folders) if group == "algo" else {WORDS[group]: list(known)}
+    abouts_of = {name: about for name, about in choice_descriptions(group, folders).items() if about}
+    families = by_family(list(abouts_of), folders) if group == "algo" else {WORDS[group]: list(abouts_of)}
     if format != "table":
-        rows = [(name, family, known[name]) for family, names in families.items() for name in names]
+        rows = [(name, family, abouts_of[name]) for family, names in families.items() for name in names]
         Sheet.from_rows([group, "family", "what it is"], rows).show(format)
         return
     page = HelpFormatter(width=text_width())
     for family, names in families.items():
         with page.section(family.capitalize()):
-            page.write_dl([(name, known[name]) for name in names], col_max=26)
+            page.write_dl([(name, abouts_of[name]) for name in names], col_max=26)
     print_lines(page.getvalue().rstrip("\n"))
     if group == "algo":
         print_lines("\nLosses besides squared errors, by algo.loss:")
-        for words, found in _by_losses(list(known), folders).items():
+        for about, found in _by_losses(list(abouts_of), folders).items():
             print_lines(
-                fill(f"{words}: {', '.join(found)}", text_width(), subsequent_indent="    ", break_on_hyphens=False)
+                fill(f"{about}: {', '.join(found)}", text_width(), subsequent_indent="    ", break_on_hyphens=False)
             )
 
 
@@ -97,20 +97,20 @@ def by_family(names: Sequence[str], folders: Sequence[Path] = ()) -> dict[str, l
 
 
 def _show_groups(format: str, folders: Sequence[Path]) -> None:
-    names = {group: [name for name, words in choice_descriptions(group, folders).items() if words] for group in ALL}
+    names = {group: [name for name, about in choice_descriptions(group, folders).items() if about] for group in ALL}
     # There are a hundred runs of papers, so only their folders are listed
     names["experiment"] = sorted({f"{name.partition('/')[0]}/..." for name in names["experiment"]})
-    rows = [("algo", family, found) for family, found in by_family(names["algo"], folders).items()]
-    rows += [(group, words, names[group]) for group, words in WORDS.items()]
+    rows = [("algo", family, listed) for family, listed in by_family(names["algo"], folders).items()]
+    rows += [(group, about, names[group]) for group, about in WORDS.items()]
     if format != "table":
-        Sheet.from_rows(["group", "what it is", "names"], [(*row, ", ".join(found)) for *row, found in rows]).show(
+        Sheet.from_rows(["group", "what it is", "names"], [(*row, ", ".join(listed)) for *row, listed in rows]).show(
             format
         )
         return
-    for group, words, found in rows:
+    for group, about, listed in rows:
         print_lines(
             fill(
-                f"{group}, {words}: {', '.join(found)}", text_width(), subsequent_indent="    ", break_on_hyphens=False
+                f"{group}, {about}: {', '.join(listed)}", text_width(), subsequent_indent="    ", break_on_hyphens=False
             )
         )
     print_lines("\nWhat each is: fkl list GROUP. All keys of one: fkl describe NAME.")

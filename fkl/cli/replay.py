@@ -83,18 +83,18 @@ def replay_run(run: FinishedRun, progress: bool = True) -> Replay:
         try:
             execute_run(to_play_again(run, place, out=str(again), **nothing_more), draw_figures, progress)
         except DivergedError as error:
-            first, told = f"the repeated run diverged ({error})", {}
+            first, facts = f"the repeated run diverged ({error})", {}
         else:
-            first = next((words for name in FILES for words in _table_differences(run.folder / name, again / name)), "")
-            told = read_provenance(again)
+            first = next((line for name in FILES for line in _table_differences(run.folder / name, again / name)), "")
+            facts = read_provenance(again)
     name = run.folder.name
     if first:
-        words = f"other digits in {name}: {first}"
+        line = f"other digits in {name}: {first}"
     else:
         but = " and ".join(TIMING_COLUMNS)
         took = f"repeated in {time.monotonic() - start:.1f} s"
-        words = f"same digits in {name}: all of {', '.join(FILES)} except {but}, {took}"
-    return Replay(first, f"{words}; {_changed_surroundings(run.provenance, told)}" if told else words)
+        line = f"same digits in {name}: all of {', '.join(FILES)} except {but}, {took}"
+    return Replay(first, f"{line}; {_changed_surroundings(run.provenance, facts)}" if facts else line)
 
 
 def _table_differences(then: Path, now: Path) -> Iterator[str]:
@@ -148,15 +148,15 @@ def _changed_surroundings(then: dict[str, Any], now: dict[str, Any]) -> str:
     """Text about what has changed since the run: code, data or versions."""
     if then["digest"] == now["digest"]:  # which also covers code and data
         then = {**then, **{key: now[key] for key in ("code", "data")}}
-    known = [key for key in SURROUNDINGS if key in then]
-    differ = [_changed_entry(key, then, now) for key in known]
+    recorded = [key for key in SURROUNDINGS if key in then]
+    differ = [_changed_entry(key, then, now) for key in recorded]
     differ += [
         _changed_entry(name, then["packages"], now["packages"]) for name in {**then["packages"], **now["packages"]}
     ]
-    words = ", ".join(filter(None, differ))
-    said = f"what differs: {words}" if words else "code, data and versions are those of the run"
-    missing = [key for key in SURROUNDINGS if key not in known]
-    if missing and not words:
+    difference = ", ".join(filter(None, differ))
+    said = f"what differs: {difference}" if difference else "code, data and versions are those of the run"
+    missing = [key for key in SURROUNDINGS if key not in recorded]
+    if missing and not difference:
         said = "versions are those of the run"
     return said + f"; the run did not record {', '.join(missing)}" * bool(missing)
 

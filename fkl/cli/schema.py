@@ -104,8 +104,8 @@ def _key_schema(key: DescribedKey) -> Schema:
     """Type, limits, default and meaning of a key."""
     value = _type_schema(key.type) | dict(key.bounds)
     kinds = [value, {"type": "null"}] if "null" in key.type or key.default == "null" else [value]
-    told = f"{key.meaning.removesuffix('.')}." + f" Must be {key.limits}." * bool(key.limits)
-    made: Schema = {"description": told, "anyOf": [*kinds, INTERPOLATION]}
+    description = f"{key.meaning.removesuffix('.')}." + f" Must be {key.limits}." * bool(key.limits)
+    made: Schema = {"description": description, "anyOf": [*kinds, INTERPOLATION]}
     default = _as_json(key.default, value)
     return made if default is None else made | {"default": default}
 

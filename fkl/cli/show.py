@@ -59,13 +59,13 @@ def _class_source(one: Class) -> str:
 
 def _function_sources(family: Iterable[Class]) -> dict[str, str]:
     """Sources of a method's functions and, as `keys`, of its fields, by name, including inherited ones."""
-    found: dict[str, str] = {}
-    for one in family:
-        parts: list[ast.stmt] = [*one.tree.body, *called_functions(one)]
-        functions = {part.name: _part_text(one, part) for part in parts if isinstance(part, ast.FunctionDef)}
-        fields = "\n".join(_part_text(one, part) for part in parts if isinstance(part, ast.AnnAssign))
-        found = {**functions, **found, "keys": "\n".join(filter(None, [found.get("keys"), fields]))}
-    return found
+    sources: dict[str, str] = {}
+    for kind in family:
+        parts: list[ast.stmt] = [*kind.tree.body, *called_functions(kind)]
+        functions = {part.name: _part_text(kind, part) for part in parts if isinstance(part, ast.FunctionDef)}
+        fields = "\n".join(_part_text(kind, part) for part in parts if isinstance(part, ast.AnnAssign))
+        sources = {**functions, **sources, "keys": "\n".join(filter(None, [sources.get("keys"), fields]))}
+    return sources
 
 
 def _part_text(one: Class, part: ast.stmt) -> str:

@@ -41,9 +41,10 @@ def gaussian_epsilons(noise: float, times: NDArray[np.integer], delta: float) ->
     ImportError
         If dp-accounting is not installed.
     """
+    # Many rounds have the same count, and each different count is computed once
     counts, place = np.unique(times, return_inverse=True)
-    told = np.array([_epsilon_of_count(noise, int(count), delta) for count in counts])
-    return told[place].reshape(times.shape)
+    epsilon_of_counts = np.array([_epsilon_of_count(noise, int(count), delta) for count in counts])
+    return epsilon_of_counts[place].reshape(times.shape)
 
 
 @cache  # the same for every chunk of replicates
@@ -70,6 +71,8 @@ def sampled_epsilons(
     replaced : bool
         Whether neighbouring data sets replace a message by any other message; otherwise they omit it.
     """
+    # Exact values at up to `COMPOSED` counts; a count between two of them takes that of the larger, which is an upper
+    # bound
     steps = np.unique(np.append(np.geomspace(1, times.max(), COMPOSED).astype(int), times.max()))
     told = np.array([_sampled_epsilon(noise, probability, int(count), delta, replaced) for count in steps])
     return np.where(times > 0, told[np.searchsorted(steps, times)], 0.0)
@@ -81,10 +84,10 @@ def _sampled_epsilon(noise: float, probability: float, times: int, delta: float,
     from dp_accounting.pld import privacy_loss_distribution
 
     relation = NeighboringRelation.REPLACE_ONE if replaced else NeighboringRelation.REPLACE_SPECIAL
-    one = privacy_loss_distribution.from_gaussian_mechanism(
+    distribution = privacy_loss_distribution.from_gaussian_mechanism(
         noise, value_discretization_interval=LOSS_STEP, sampling_prob=probability, neighboring_relation=relation
     )
-    return float(one.self_compose(times).get_epsilon_for_delta(delta))
+    return float(distribution.self_compose(times).get_epsilon_for_delta(delta))
 
 
 def epsilon_of(mu: float, delta: float) -> float:

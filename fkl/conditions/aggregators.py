@@ -81,6 +81,7 @@ class Aggregator(OnMessages):
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse servers that need more than means, and conditions that hide or weight single messages."""
+        # What the other conditions must not do: hide single messages, weight them, or mix rounds
         given, privacy, late = type(self).__name__, conditions.get("privacy"), conditions.get("late")
         reads = method.draws_for_clients or not method.means_only
         require(not reads, "aggregate", given, f"null for {method.label}, whose server needs more than means")
@@ -96,29 +97,33 @@ class Aggregator(OnMessages):
         self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
     ) -> tuple[Any, Any, Array]:
         """Payloads whose mean is the aggregate of all present clients' messages."""
+        # Only messages of present clients; without any, nothing changes
         here = share > 0
         if message is None or not here.any():
             return memory, message, share
         self.require_clients(int(here.sum()))
         payloads = payloads_of(message)
         dense = [payload.dense() for payload in payloads]
+        # All payloads of a message as one vector per client, (R, clients, values)
         parts = [np.ascontiguousarray(part.values[:, here], np.float64) for part in dense]  # sums depend on the order
         flat = [part.reshape(*part.shape[:2], -1) for part in parts]
         sent = None
         masks = list(map(chosen_of, dense))
+        # Entries that a client does not send must not count as zeros
         if any(mask is not None for mask in masks):
             there = [
                 np.broadcast_to(True if mask is None else with_axes_of(part, mask[:, here]), part.shape)
                 for part, mask in zip(parts, masks, strict=True)
             ]
             sent = np.concatenate([one.reshape(*one.shape[:2], -1) for one in there], axis=2)
+        # One vector for all clients, cut into the payloads again
         combined = self.combined(np.concatenate(flat, axis=2), sent)
         of_each = np.split(combined, np.cumsum([one.shape[2] for one in flat])[:-1], axis=1)
-        told = [
+        aggregates = [
             Aggregate(payload, own.reshape(part.shape[0], *part.shape[2:]))
             for payload, own, part in zip(payloads, of_each, parts, strict=True)
         ]
-        return memory, rebuild_message(message, told), share
+        return memory, rebuild_message(message, aggregates), share
 
 
 @dataclass(frozen=True)
@@ -246,6 +251,7 @@ class Bulyan(Tolerant):
     def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
         """Choose messages one after another, and return the mean of the values nearest to their median."""
         R, n = messages.shape[:2]
+        # As in Bulyan: choose n - 2 f messages by Krum, one after another ...
         f = self.false_ones(n)
         distances, rows = squared_distances(messages), np.arange(R)
         chosen = np.zeros((R, n), np.bool_)
@@ -253,6 +259,7 @@ class Bulyan(Tolerant):
             best = relative_scores(np.where(chosen, np.inf, krum_scores(distances, f, taken))).argmin(axis=1)
             chosen[rows, best] = True
             distances[rows, best], distances[rows, :, best] = np.inf, np.inf
+        # ... and for each entry, take the mean of the n - 4 f values nearest to their median
         values = messages[chosen].reshape(R, n - 2 * f, -1)
         away = np.abs(values - np.median(values, axis=1, keepdims=True))
         near = away.argsort(axis=1, kind="stable")[:, : n - 4 * f]

@@ -91,7 +91,7 @@ class Zero(Attack):
     """Attackers send zeros."""
 
     def false(self, honest: PerClient, turn: Turn, number: int) -> Array:
-        """Zeros."""
+        """Send zeros instead of the true values."""
         return np.zeros_like(honest.values)
 
 
@@ -119,16 +119,18 @@ class LabelFlip(Attack):
         self, common: Common, play: Callable[[Any, Any], Any], client: Any, memory: Any, samples: Any, turn: Turn
     ) -> tuple[Any, Any, Any, Any]:
         """The state and the outcome from true targets, and, for attackers, the message from flipped targets."""
+        # Two runs of the client: one with true targets, which is judged, and one with flipped targets, which is sent
         other = deepcopy(client) if memory is None else memory  # a method may overwrite its state
-        own, message, outcome = play(client, samples)
+        state, message, outcome = play(client, samples)
         other, false, _ = play(other, samples.flipped() if turn.t + 1 >= self.from_round else samples)
+        # Only attackers' messages are replaced
         if message is not None and self.count(common, turn.t) > 0:
             attack = self.attackers(common, turn.t, turn.clients)
             pairs = zip(payloads_of(message), payloads_of(false), strict=True)
             message = rebuild_message(
                 message, [replace_payload(one.dense(), attack, lie.dense().values) for one, lie in pairs]
             )
-        return own, other, message, outcome
+        return state, other, message, outcome
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
         """The message, which is already false."""
@@ -155,10 +157,10 @@ class Alie(Attack):
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse conditions that hide a round's messages from the simulated server, or deliver them later."""
-        for group, words in (("secure", "with secure sums"), ("late", "with late updates")):
+        for group, reason in (("secure", "with secure sums"), ("late", "with late updates")):
             given = conditions.get(group)
             fits = given is None or type(given).__name__ == "LateLabels"
-            require(fits, "attack", "Alie", f"null {words}: attackers need the messages of one round")
+            require(fits, "attack", "Alie", f"null {reason}: attackers need the messages of one round")
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
         """The honest message, which has the same size."""
@@ -178,12 +180,12 @@ class Alie(Attack):
 
     def _with_false(self, sent: PerClient, attack: NDArray[np.bool_], honest: NDArray[np.bool_]) -> PerClient:
         values = np.ascontiguousarray(sent.values, np.float64)
-        known = with_axes_of(values, honest)
+        is_honest = with_axes_of(values, honest)
         if (chosen := chosen_of(sent)) is not None:
-            known = known & with_axes_of(values, chosen)
-        count = np.maximum(known.sum(axis=1, keepdims=True), 1)
-        mean = np.where(known, values, 0).sum(axis=1, keepdims=True) / count
-        spread = np.sqrt((np.where(known, values - mean, 0) ** 2).sum(axis=1, keepdims=True) / count)
+            is_honest = is_honest & with_axes_of(values, chosen)
+        count = np.maximum(is_honest.sum(axis=1, keepdims=True), 1)
+        mean = np.where(is_honest, values, 0).sum(axis=1, keepdims=True) / count
+        spread = np.sqrt((np.where(is_honest, values - mean, 0) ** 2).sum(axis=1, keepdims=True) / count)
         z = np.array([self._quantile(*one) for one in zip(attack.sum(axis=1), honest.sum(axis=1), strict=True)])
         return replace_payload(sent, attack, np.broadcast_to(mean - with_axes_of(values, z) * spread, values.shape))
 

@@ -192,8 +192,8 @@ class Placed(Canaries):
     def agent_sent(self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_]) -> OnGraph:
         """The memory with the scores of the noisy messages."""
         read = _message_entries(message, memory.place)
-        known = sends & (memory.place >= 0)
-        scores = np.where(known, memory.sign * read / self.privacy.clip, np.nan)
+        is_known = sends & (memory.place >= 0)
+        scores = np.where(is_known, memory.sign * read / self.privacy.clip, np.nan)
         return replace(memory, seen=memory.seen.put(memory.number, scores, memory.inside))
 
     def server_takes(
@@ -202,6 +202,7 @@ class Placed(Canaries):
         """The unchanged messages; the memory gets the scores of this exchange."""
         if message is None or not share.any():
             return memory, message, share
+        # The auditor reads the entries of the canaries, from single messages or from the mean
         payloads = payloads_of(message)
         sent = [payload.payload if isinstance(payload, SumOnly) else payload for payload in payloads]
         place = self._places(common, [payload.dense() for payload in sent])
@@ -211,12 +212,14 @@ class Placed(Canaries):
             read = np.take_along_axis(mean, np.maximum(place, 0), axis=-1) / share.max()
         else:
             read = _message_entries(message, place)
+        # Scores of this exchange in units of the clip, with the sign of the canary; NaN for clients that it does not
+        # see
         seen = memory or Seen.nothing(*place.shape, common.rounds * self.exchanges)
-        known = (place >= 0) & (share > share.max() * (1 - 1e-9))  # other clients have less weight
+        is_seen = (place >= 0) & (share > share.max() * (1 - 1e-9))  # other clients have less weight
         if self.view == "sums":  # sums of fewer clients have less noise
-            known &= (share > 0).all()
+            is_seen &= (share > 0).all()
         number = turn.t * self.exchanges + turn.exchange
-        scores = np.where(known, sign * read / self.privacy.clip, np.nan)
+        scores = np.where(is_seen, sign * read / self.privacy.clip, np.nan)
         return seen.put(number, scores, inside), message, share
 
     def at_the_end(self, method: Any, problem: Any, memory: Any) -> tuple[Columns, Columns]:
@@ -229,10 +232,12 @@ class Placed(Canaries):
         """
         if memory is None:
             return {}, {}
+        # The scores of all exchanges, and the stated bound of each round
         seen = memory.seen if isinstance(memory, OnGraph) else memory
         uppers = self.privacy.columns(method, problem)[f"epsilon_{self.level}"]
         R, K, numbers = seen.scores.shape
         T = len(uppers)
+        # At the end, then at some earlier rounds on a logarithmic scale
         of_all = [self._of_one(one, uppers[-1], K) for one in self._scored(seen, numbers)]
         summary = {name: np.array([one[name] for one in of_all]) for name in of_all[0]}
         by_round = {name: np.zeros((T, R)) for name in CURVES}
@@ -242,8 +247,8 @@ class Placed(Canaries):
         for end, following in zip(ends, (*ends[1:], T + 1), strict=True):
             of_some = [] if end == T else self._scored(seen, end * numbers // T)
             bounds = [(one.at_least(ALPHA), one.guessed(ALPHA)) for one in of_some]
-            found = np.array(bounds).T if bounds else [summary[name] for name in CURVES[1:]]
-            for name, values in zip(CURVES[1:], found, strict=True):
+            bounds_so_far = np.array(bounds).T if bounds else [summary[name] for name in CURVES[1:]]
+            for name, values in zip(CURVES[1:], bounds_so_far, strict=True):
                 by_round[name][end - 1 : following - 1] = values
         return summary, by_round
 
@@ -251,25 +256,28 @@ class Placed(Canaries):
         """The audit's results for all replicates."""
         if "epsilon_lower" not in summary:
             return ("the audit has no scores, because no client has sent a message",)
-        told = {name: summary[name] for name in summary if name in COLUMNS}
-        upper, lower, p = (told[name] for name in ("epsilon_upper", "epsilon_lower", "scores_p"))
+        # The stated bound, the audit's bound, and whether they contradict each other
+        columns = {name: summary[name] for name in summary if name in COLUMNS}
+        upper, lower, p = (columns[name] for name in ("epsilon_upper", "epsilon_lower", "scores_p"))
         moves = "zero-out (C)" if self.disappears else "omitted (2 C)"
         lines = [
             f"epsilon of a {self.level}, delta {self.privacy.delta:g}, {moves}: at most {_number_span(upper)}; "
             f"audit: at least {_number_span(lower)} (95 % in each replicate), "
-            f"by guesses {_number_span(told['epsilon_lower_guesses'])}"
+            f"by guesses {_number_span(columns['epsilon_lower_guesses'])}"
         ]
-        if "epsilon_upper_sums" in told:
-            lines[0] += f"; at most {_number_span(told['epsilon_upper_sums'])} from sums of all clients"
-            upper = told["epsilon_upper_sums"]
-        canaries, inside = (_number_span(told[name], ",.0f") for name in ("canaries", "canaries_in"))
+        if "epsilon_upper_sums" in columns:
+            lines[0] += f"; at most {_number_span(columns['epsilon_upper_sums'])} from sums of all clients"
+            upper = columns["epsilon_upper_sums"]
+        # How many canaries there were, and what they say about the noise
+        canaries, inside = (_number_span(columns[name], ",.0f") for name in ("canaries", "canaries_in"))
         lines.append(
             f"{canaries} canaries of norm {NORM:g} C in each replicate, {inside} in; errors in this run are of "
             f"canaries, not of the method; the auditor sees {self.view}"
         )
-        if np.isnan(told["noise_ratio"]).any():
+        # Without enough canaries on both sides, nothing more can be said
+        if np.isnan(columns["noise_ratio"]).any():
             return (*lines, f"no bound is possible: fewer than {FEWEST} canaries are in, or out")
-        ratio, low, high, mu = of_replicates([told[name] for name in MOMENTS], ALPHA)
+        ratio, low, high, mu = of_replicates([columns[name] for name in MOMENTS], ALPHA)
         lines[1] += f"; noise is {ratio:.3g} times the stated noise ({low:.3g} to {high:.3g})"
         if (p < OBJECTION).any():
             lines[1] += "; scores are not normal if scores_p is small: epsilon_lower is then by guesses"
@@ -278,6 +286,7 @@ class Placed(Canaries):
             lines[1] += (
                 f"; scores normal (p {_number_span(p)}); replicates together: epsilon is at least {together:.4g}"
             )
+        # By chance, a bound with 95 % confidence is too high in 1 of 20 audits
         above = int((lower > upper).sum())
         chance = "which happens by chance in 1 of 20 audits: repeat it with another seed"
         lines.append(
@@ -289,6 +298,7 @@ class Placed(Canaries):
 
     def _scored(self, seen: Seen, numbers: int) -> list[Scores]:
         """The scores of each replicate, from this many exchanges."""
+        # A client's scores add up while its coin is the same: over the exchanges of a round, or of the whole run
         R, K, _ = seen.scores.shape
         together = self.exchanges if self.once else numbers
         grouped = seen.scores[..., :numbers].swapaxes(1, 2).reshape(R, -1, together, K)
@@ -306,9 +316,10 @@ class Placed(Canaries):
 
     def _of_one(self, scores: Scores, upper: float, clients: int) -> dict[str, float]:
         """The columns of one replicate."""
-        told = {"epsilon_upper": float(upper)}
+        columns = {"epsilon_upper": float(upper)}
         if self.view == "sums":
-            upper = told["epsilon_upper_sums"] = accountant.epsilon_of(scores.mu, self.privacy.delta)
+            upper = columns["epsilon_upper_sums"] = accountant.epsilon_of(scores.mu, self.privacy.delta)
+        # A bound with 99.99 % confidence above the stated epsilon is an error of the mechanism, not chance
         contradicts = scores.at_least(CONTRADICTION)
         if contradicts > upper * (1 + 1e-6):
             text = (
@@ -317,21 +328,24 @@ class Placed(Canaries):
                 "missing or comes after the noise, and for a message that moves by 2 C where C is stated"
             )
             raise FklError(text)
-        told |= {"epsilon_lower": scores.at_least(ALPHA), "epsilon_lower_guesses": scores.guessed(ALPHA)}
-        return told | dict(zip(MOMENTS, scores.moments(self._noise(clients)), strict=True)) | {"scores_p": scores.p}
+        columns |= {"epsilon_lower": scores.at_least(ALPHA), "epsilon_lower_guesses": scores.guessed(ALPHA)}
+        return columns | dict(zip(MOMENTS, scores.moments(self._noise(clients)), strict=True)) | {"scores_p": scores.p}
 
     def _canaries(self, common: Common, message: Any, turn: Turn) -> tuple[Any, Any, Any, Any]:
         """Canaries instead of all messages, their entries, their coins and their signs, (R, K) each."""
+        # Canaries are drawn for all clients at once
         require(len(turn.clients) == common.clients, "audit", "Canaries", "null where clients are in several processes")
         honest = [payload.dense() for payload in payloads_of(message)]
         every_entry = self.view != "sums" or all(chosen_of(payload) is None for payload in honest)
         require(every_entry, "audit", "Canaries", "null with secure for clients that send some of their entries")
+        # Entry, coin and sign of each client; a canary is the only entry of its message
         place = self._places(common, honest)
         inside, sign = self._coins(common, turn)
         factor = np.where(inside, 1.0, 0.0 if self.disappears else -1.0) * np.where(place < 0, 0, sign)
         flat = np.zeros((*place.shape, sum(one.values[0, 0].size for one in honest)))
         length = NORM * self.privacy.clip * factor
         np.put_along_axis(flat, np.maximum(place, 0)[..., None], length[..., None], axis=-1)
+        # Cut the vector into the payloads of the message
         ends = np.cumsum([one.values[0, 0].size for one in honest])[:-1]
         parts = zip(honest, np.split(flat, ends, axis=-1), strict=True)
         sent = [
@@ -355,19 +369,21 @@ class Placed(Canaries):
 
         The order of entries is the same in all exchanges, so noise that is wrongly used twice reaches the same canary.
         """
+        # Entries that the client sends at all, in one random order for all clients
         allowed = np.concatenate([_entries_sent(one) for one in dense], axis=-1)
         R, K, size = allowed.shape
         order = common.streams.vectors(Role.CANARIES, 0, range(1), size, ENTRIES)[:, 0].argsort(axis=-1)
         rows, free, place = np.arange(R), np.ones((R, size), bool), np.full((R, K), -1)
+        # The first free entry in this order
         for k in range(K):
             may = np.take_along_axis(allowed[:, k], order, axis=-1)
             fits = may & free
             if self.view == "messages":  # the auditor sees messages separately, so clients may share an entry
                 fits = np.where(fits.any(axis=-1, keepdims=True), fits, may)
             first = fits.argmax(axis=-1)
-            found = fits[rows, first]
-            place[:, k] = np.where(found, order[rows, first], -1)
-            free[rows[found], first[found]] = False
+            has_place = fits[rows, first]
+            place[:, k] = np.where(has_place, order[rows, first], -1)
+            free[rows[has_place], first[has_place]] = False
         return place
 
 

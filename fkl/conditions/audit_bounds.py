@@ -36,8 +36,10 @@ def bound_gaussian(scores: Array, inside: NDArray[np.bool_], alpha: float) -> Ar
     t = (mean in - mean out) / (s a), with the pooled deviation s and a = sqrt(1/n_in + 1/n_out), has the noncentral t
     distribution with m - 2 degrees of freedom and noncentrality mu / a. A NaN is no score.
     """
-    known = ~np.isnan(scores)
-    sides = [known & inside, known & ~inside]
+    # Scores of the canaries that are in, and of those that are out
+    is_known = ~np.isnan(scores)
+    sides = [is_known & inside, is_known & ~inside]
+    # Counts, means, and squared deviations from the means of both sides
     counts = [side.sum(axis=-1) for side in sides]
     means = [np.where(side, scores, 0).sum(axis=-1) / np.maximum(side.sum(axis=-1), 1) for side in sides]
     squares = [
@@ -69,12 +71,14 @@ def of_replicates(moments: Sequence[Array], alpha: float) -> tuple[float, float,
         Number of canaries and of those in, mean scores of those in and out, and deviation, of each replicate.
     alpha : float
     """
+    # Pool the replicates: deviations within them, and of their means from the common mean
     count, count_in, mean_in, mean_out, deviation = moments
     squares, means, counts = float((deviation**2 * (count - 2)).sum()), [], []
     for n, mean in ((count_in, mean_in), (count - count_in, mean_out)):
         counts.append(n.sum())
         means.append((n * mean).sum() / n.sum())
         squares += float((n * (mean - means[-1]) ** 2).sum())
+    # Interval of the standard deviation by chi squared, and the bound of the difference of means
     df = sum(counts) - 2
     low, high = np.sqrt(squares / chi2.isf([alpha / 2, 1 - alpha / 2], df))
     mu = float(_of_moments(counts, means[0] - means[1], squares, alpha))
@@ -86,16 +90,18 @@ def noncentrality_bound(t: Array, df: NDArray[np.integer] | np.integer, alpha: f
 
     Above 400 degrees of freedom, a normal approximation is used, whose error for 28 at df 500 is 0.004.
     """
+    # A normal approximation, and where scipy is exact, bisection
     t, df = np.broadcast_arrays(np.asarray(t, np.float64), df)
     g = 1 - 1 / (4 * df)
     exact = (df <= 400) & (np.abs(t) < 1e3)
-    found: Array = g * t - norm.isf(alpha) * np.hypot(1, t * np.sqrt(1 - g**2))
+    approximate: Array = g * t - norm.isf(alpha) * np.hypot(1, t * np.sqrt(1 - g**2))
+    # Bisection, since the distribution function falls as the noncentrality grows
     low, high = np.zeros(t.shape), np.maximum(t, 0) + 10  # scipy returns NaN for some negative noncentralities
     for _ in range(STEPS):
         middle = (low + high) / 2
         below = nctdtr(df, middle, np.where(exact, t, 0)) > 1 - alpha  # it falls with the noncentrality
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.where(exact, low, np.maximum(found, 0))
+    return np.where(exact, low, np.maximum(approximate, 0))
 
 
 def guesses_bound(canaries: int, made: int, right: int, alpha: float) -> float:
@@ -149,29 +155,34 @@ def check_scores(scores: Array, inside: NDArray[np.bool_]) -> float:
     correlation between a client's successive scores. Each client's means, in and out, are subtracted first, so clients
     may have different means.
     """
-    known = ~np.isnan(scores)
+    # Deviations from the mean of each canary's scores, in or out, scaled to equal variance
+    is_known = ~np.isnan(scores)
     rest, size = np.full(scores.shape, np.nan), np.ones(scores.shape)
-    for side in (known & inside, known & ~inside):
+    for side in (is_known & inside, is_known & ~inside):
         count = side.sum(axis=0)
         means = np.where(side, scores, 0).sum(axis=0) / np.maximum(count, 1)
         scale = np.sqrt(count / np.maximum(count - 1, 1))  # a deviation from a mean has 1 - 1/n of the variance
         several = side & (count > 1)
         rest, size = np.where(several, (scores - means) * scale, rest), np.where(several, count, size)
-    known &= ~np.isnan(rest)
-    sides = known & inside, known & ~inside
-    if min(side.sum() for side in sides) < 2 * FEWEST or rest[known].std() < NO_NOISE:
+    # Too few scores, or no noise at all, cannot be checked
+    is_known &= ~np.isnan(rest)
+    sides = is_known & inside, is_known & ~inside
+    if min(side.sum() for side in sides) < 2 * FEWEST or rest[is_known].std() < NO_NOISE:
         return 1.0
-    p = [float(normaltest(rest[known]).pvalue)]
+    # 1. Are the scores normal?
+    p = [float(normaltest(rest[is_known]).pvalue)]
+    # 2. Have both sides the same variance?
     squares = [((rest[side] ** 2 * (1 - 1 / size[side])).sum(), (1 - 1 / size[side]).sum()) for side in sides]
     variances = [total / max(df, 1) for total, df in squares]
     tail = f_distribution.sf(variances[0] / max(variances[1], NO_NOISE**2), squares[0][1], squares[1][1])
     p.append(2 * float(min(tail, 1 - tail)))
-    both = known[1:] & known[:-1]
+    # 3. Are scores of consecutive rounds independent?
+    both = is_known[1:] & is_known[:-1]
     if both.sum() >= FEWEST:
         # Deviations from a common mean have a correlation of -1 / (n - 1)
         expected = -np.where(inside[1:] == inside[:-1], 1 / (size[1:] - 1 + (size[1:] == 1)), 0)[both].mean()
-        found = (rest[1:] * rest[:-1])[both].mean() / (rest[known] ** 2).mean()
-        p.append(2 * float(norm.sf(abs(found - expected) * np.sqrt(both.sum()))))
+        correlation = (rest[1:] * rest[:-1])[both].mean() / (rest[is_known] ** 2).mean()
+        p.append(2 * float(norm.sf(abs(correlation - expected) * np.sqrt(both.sum()))))
     return min(1.0, 3 * min(p))
 
 

@@ -136,6 +136,7 @@ class Compression(OnMessages):
         self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
     ) -> tuple[Any, Any, NDArray[np.bool_]]:
         """Send the difference from the neighbours' copy."""
+        # Code the change since the copy that neighbours hold, and move this copy by what they receive
         held = dict(memory.held)
 
         def coded(name: str, values: Array, chosen: Any, draw: Callable[[], Array]) -> Quantised | Sparse:
@@ -164,13 +165,16 @@ class Compression(OnMessages):
         role: Role,
     ) -> tuple[CompressionMemory | None, Any]:
         """A message from the present parties (K,), and the remaining errors."""
+        # The errors that remain from earlier messages, by payload
         held = {} if memory is None else dict(memory.held)
 
         def coded(
             name: str, values: Array, chosen: NDArray[np.bool_] | None, draw: Callable[[], Array]
         ) -> Quantised | Sparse:
+            # An unbiased code needs no feedback
             if self.unbiased:
                 return self._code_received(common, values, chosen, False, draw)
+            # p is what should be sent: the values and the remaining error
             xp = array_namespace(values)
             left = held.get(name, xp.zeros_like(values))
             sent = with_axes_of(values, xp.broadcast_to(present, values.shape[:2]))
@@ -185,12 +189,14 @@ class Compression(OnMessages):
 
     def _coded_message(self, message: Any, turn: Turn, role: Role, coded: Any, prefix: str) -> Any:
         """The message with codes instead of the payloads to compress."""
+        # Nothing to compress
         if self.full or message is None:
             return message
 
         def numbers(shape: tuple[int, ...], draw: int) -> Array:
             return turn.vectors(role, int(np.prod(shape[2:])), draw).reshape(shape)
 
+        # Each payload gets its own random numbers, by its place in the message and the exchange
         short: dict[str, Any] = {}
         draw = turn.exchange * ANOTHER_EXCHANGE - 1
         for kind, payloads in payloads_by_kind(message):
@@ -198,6 +204,7 @@ class Compression(OnMessages):
             for j, payload in enumerate(payloads):
                 draw += 1  # counts uncompressed payloads too, so each has its own random numbers
                 new.append(payload)
+                # Only the kinds that a key names, and only arrays of real numbers with a value for each client
                 if self.kinds is not None and kind not in self.kinds:
                     continue
                 dense = payload.dense()
@@ -206,6 +213,7 @@ class Compression(OnMessages):
                 values = dense.values[:, None] if isinstance(dense, SameForAll) else dense.values
                 if values.dtype.kind != "f" or values.ndim < 3:
                     continue
+                # Code it, with the same draws at all parties
                 draws = partial(numbers, values.shape, draw)
                 code = coded(f"{prefix}{kind} {j}", values, chosen_of(dense), draws)
                 new[-1] = OneCodeForAll(code) if isinstance(dense, SameForAll) else code

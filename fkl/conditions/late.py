@@ -130,6 +130,7 @@ class LateUpdates(OnMessages):
         self, common: Common, memory: OnTheWay | None, message: Any, share: Array, turn: Turn
     ) -> tuple[OnTheWay, Any, Array]:
         """The updates of this and earlier rounds that arrive now."""
+        # Updates that are still on the way, with those of this round
         sent = () if memory is None else memory.sent
         if message is not None and share.any():
             sent = (*sent, SentUpdates(turn.t, message, share, turn.t + self._delays_of_senders(turn, len(share))))
@@ -141,9 +142,11 @@ class LateUpdates(OnMessages):
                 if (one.due > turn.t).any()
             )
         )
+        # Those that arrive now; without any, the server hears nothing
         arrived = [one for one in sent if (one.due == turn.t).any() and one.share[one.due == turn.t].any()]
         if not arrived:
             return late, None, np.zeros_like(share)
+        # Shares: each round's update counts by its number of senders, and less the older it is
         there = [one.share * (one.due == turn.t) for one in arrived]
         count = sum(int((own > 0).sum()) for own in there)
         shares = [

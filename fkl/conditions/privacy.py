@@ -79,8 +79,10 @@ class Noise(OnMessages):
             Epsilon of the client that was present most often. Its messages are 0 in the other data set. This is one
             mechanism of sensitivity C for each exchange so far in which clients send.
         """
+        # Without noise there is no epsilon
         if self.noise == 0 or not accountant.INSTALLED:
             return {}
+        # A sample is used in one round or in all; a client takes part in every round that it is present in
         rounds = np.cumsum(problem.present, axis=0).max(axis=1)
         exchanges = exchanges_of(method)
         once = np.full(len(rounds), exchanges) if method.uses_sample_once else exchanges * rounds
@@ -250,6 +252,7 @@ class Local(Noise):
         if self.noise == 0 or message is None:
             return message
         assert self.clip is not None
+        # One draw for each payload of the message
         scale, noisy = self.noise * self.clip, []
         for j, payload in enumerate(payloads_of(message)):
             dense: Any = payload.dense()

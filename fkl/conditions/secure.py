@@ -88,8 +88,8 @@ class Pairwise(OnMessages):
             return memory, None
         coded = [self.coded(one.dense().values, samples.present, turn.together) for one in payloads_of(message)]
         R, sizes = len(turn.streams.replicates), secure_overhead(turn.together, self.neighbours)
-        own = (Padding(R, size) for size in (sizes.keys_up, sizes.shares_up, sizes.unmasking_up))
-        return memory, MaskedUp(rebuild_message(message, coded), *own)
+        paddings = (Padding(R, size) for size in (sizes.keys_up, sizes.shares_up, sizes.unmasking_up))
+        return memory, MaskedUp(rebuild_message(message, coded), *paddings)
 
     def server_sends(self, common: Common, memory: Any, message: Any, turn: Turn) -> tuple[Any, Any]:
         """The message, and the parts that the server forwards."""
@@ -120,6 +120,7 @@ class Pairwise(OnMessages):
         fkl.basics.errors.FklError
             If the sum would overflow if all clients sent such a value.
         """
+        # The sum of all clients must fit in `bits` bits, otherwise it would wrap around unnoticed
         here = values.astype(np.float64)[:, present]
         most = np.abs(here).max(initial=0.0)
         if not most * 2.0**self.fraction + 0.5 < 2.0 ** (self.bits - 1) / max(clients, 1):
@@ -127,6 +128,7 @@ class Pairwise(OnMessages):
                 f"secure.bits={self.bits}: a client would send {most:.4g}, and a sum of {clients} such values needs "
                 f"more bits, with secure.fraction={self.fraction} of them after the point; raise bits or lower fraction"
             )
+        # Whole multiples of 2^-fraction; negative numbers in two's complement
         codes = np.zeros(values.shape, np.uint64)
         codes[:, present] = np.rint(here * 2.0**self.fraction).astype(np.int64).view(np.uint64)
         return Residues(codes & np.uint64(2**self.bits - 1), self.bits)
@@ -151,6 +153,7 @@ class SumAlone(SumOnly):
         fkl.basics.errors.BadValue
             If shares differ.
         """
+        # The sum is only a mean if all weights are equal
         here = share > 0
         n = int(here.sum())
         even = np.allclose(share[here], 1 / n, rtol=1e-12)

@@ -49,9 +49,11 @@ def recovered_secret(shares: Mapping[int, bytes], threshold: int) -> bytes:
     fkl.basics.errors.FklError
         If there are fewer shares than the threshold.
     """
+    # Any `threshold` shares determine the secret; fewer say nothing about it
     if len(shares) < threshold:
         raise FklError(f"a secret needs {threshold} shares, but {len(shares)} arrived: too many clients have left")
     some, secret = list(shares.items())[:threshold], 0
+    # Lagrange's basis polynomial at 0, modulo the prime
     for x, share in some:
         above = below = 1
         for other, _ in some:
@@ -114,12 +116,15 @@ class MaskingClient:
 
     def share(self, keys: bytes) -> bytes:
         """Round 1, with the neighbours' keys: send each encrypted shares of the mask key and of the seed b."""
+        # Keys of the neighbours, and a seed for this client's own mask
         for record in records_of_message(keys, NUMBER + 2 * KEY):
             self._neighbours[leading_number(record)] = record[NUMBER : NUMBER + KEY], record[NUMBER + KEY :]
         self._seed = self.random(KEY)
+        # Shares of the mask key and of the seed; the server gets only one of the two for each client
         places = [one + 1 for one in self._neighbours]
         of_key = shamir_shares(self._mask.private_bytes_raw(), places, self.threshold, self.random)
         of_seed = shamir_shares(self._seed, places, self.threshold, self.random)
+        # Encrypted for each neighbour, since they travel through the server
         return b"".join(
             number_in_bytes(one)
             + self._cipher_with(one).encrypt(nonce_of_sender(self.number), of_key[one + 1] + of_seed[one + 1], None)
@@ -129,9 +134,9 @@ class MaskingClient:
     def masked(self, shares: bytes, vector: Words) -> bytes:
         """Round 2, with the neighbours' shares: send x + PRG(b) + sum over v of +-PRG(s_uv), modulo 2^k."""
         for record in records_of_message(shares, NUMBER + CIPHERTEXT):
-            one = leading_number(record)
-            both = self._cipher_with(one).decrypt(nonce_of_sender(one), record[NUMBER:], None)
-            self._shares[one] = both[:SHARE], both[SHARE:]
+            peer = leading_number(record)
+            both = self._cipher_with(peer).decrypt(nonce_of_sender(peer), record[NUMBER:], None)
+            self._shares[peer] = both[:SHARE], both[SHARE:]
         if len(self._shares) < self.threshold:
             raise FklError(f"client {self.number} has shares of {len(self._shares)} neighbours, needs {self.threshold}")
         return to_bits(vector + self.mask(len(vector)), self.bits)
@@ -139,9 +144,9 @@ class MaskingClient:
     def mask(self, size: int) -> Words:
         """The mask of a vector; the pair masks of all remaining clients cancel."""
         total = pseudorandom_words(self._seed, size)
-        for one in self._shares:
+        for peer in self._shares:
             total += signed_mask(
-                pseudorandom_words(agreed_seed(self._mask, self._neighbours[one][1], b"mask"), size), self.number, one
+                pseudorandom_words(agreed_seed(self._mask, self._neighbours[peer][1], b"mask"), size), self.number, peer
             )
         return total
 
@@ -206,18 +211,20 @@ class ForwardingServer:
 
     def total(self, unmasking: Mapping[int, bytes]) -> Words:
         """The sum of the vectors that arrived, modulo 2^k, after removing the masks that do not cancel."""
+        # Add what arrived; masks of pairs that both arrived have cancelled
         total = np.zeros(self.size, np.uint64)
-        for words in self._masked.values():
-            total += from_bits(words, self.bits, self.size)
-        for one in self._shared:
-            secret = recovered_secret(self._shares_of_secret(one, unmasking), self.threshold)
-            if one in self._masked:  # the secret is the seed of its own mask, otherwise the key of its pair masks
+        for vector in self._masked.values():
+            total += from_bits(vector, self.bits, self.size)
+        # Remove the rest: own masks of clients that arrived, and pair masks of those that did not
+        for client in self._shared:
+            secret = recovered_secret(self._shares_of_secret(client, unmasking), self.threshold)
+            if client in self._masked:  # the secret is the seed of its own mask, otherwise the key of its pair masks
                 total -= pseudorandom_words(secret, self.size)
                 continue
             key = X25519PrivateKey.from_private_bytes(secret)
-            for other in set(self._neighbours_heard(one)) & set(self._masked):
+            for other in set(self._neighbours_heard(client)) & set(self._masked):
                 pair = pseudorandom_words(agreed_seed(key, self._public[other][KEY:], b"mask"), self.size)
-                total -= signed_mask(pair, other, one)
+                total -= signed_mask(pair, other, client)
         return total & np.uint64(2**self.bits - 1)
 
     def _neighbours_heard(self, one: int) -> list[int]:
@@ -226,11 +233,11 @@ class ForwardingServer:
 
     def _shares_of_secret(self, one: int, unmasking: Mapping[int, bytes]) -> dict[int, bytes]:
         """Shares of a client's secret that arrived, by place."""
-        found = {}
+        parts = {}
         for other in self._neighbours_heard(one):
             if other in unmasking:
-                found[other + 1] = records_of_message(unmasking[other], SHARE)[self._neighbours_heard(other).index(one)]
-        return found
+                parts[other + 1] = records_of_message(unmasking[other], SHARE)[self._neighbours_heard(other).index(one)]
+        return parts
 
 
 def run_protocol(
@@ -257,6 +264,7 @@ def run_protocol(
     dict of str to dict
         Bytes by kind of message, for each client that sent or received it.
     """
+    # The last round of each client: a client that is gone sends nothing in later ones
     last = {client.number: (gone or {}).get(client.number, 4) for client in clients}
     sizes: dict[str, dict[int, int]] = {}
 
@@ -264,6 +272,7 @@ def run_protocol(
         sizes[kind] = {one: len(message) for one, message in messages.items()}
         return messages
 
+    # 1. Keys. 2. Shares of secrets. 3. Masked vectors. 4. What unmasks their sum
     up = sent("keys up", {one.number: one.advertise() for one in clients if last[one.number] > 0})
     down = sent("keys down", server.keys(up))
     up = sent("shares up", {one: clients[one].share(down[one]) for one in down if last[one] > 1})

@@ -65,8 +65,8 @@ class OnMessages(Keys):
         self, common: Common, play: Callable[[Any, Any], Any], client: Any, memory: Any, samples: Any, turn: Turn
     ) -> tuple[Any, Any, Any, Any]:
         """A client's state, memory, message and outcome; `play(client, samples)` is the method's step."""
-        own, up, outcome = play(client, samples)
-        return own, memory, up, outcome
+        state, up, outcome = play(client, samples)
+        return state, memory, up, outcome
 
     def client_learns(self, common: Common, memory: Any, samples: Samples, turn: Turn) -> tuple[Any, Samples | None]:
         """A client's memory, and the samples from which it learns after it predicts these; None for none yet."""
@@ -205,21 +205,24 @@ class WrappedStar(Wrapped, Federated):
         self, common: Common, client: StateWithMemory, down: Any, samples: Samples, turn: Turn
     ) -> tuple[StateWithMemory, Any, Outcome | None]:
         """The client's step, with its messages changed by the condition."""
+        # The condition may change the message down before the client sees it ...
         down = self.condition.client_takes(common, down, turn)
 
         def play(state: Any, samples: Any) -> Any:
             return self.method.client(common, state, down, samples, turn)
 
-        own, memory, up, outcome = self.condition.client_plays(
+        # ... how the client computes, what it learns, and the message up
+        own_state, memory, up, outcome = self.condition.client_plays(
             common, play, client.method, client.memory, samples, turn
         )
-        memory, known = self.condition.client_learns(common, memory, samples, turn)
-        if known is None:
+        # A client that does not hear may keep its state, or learn from other samples
+        memory, learned_from = self.condition.client_learns(common, memory, samples, turn)
+        if learned_from is None:
             return StateWithMemory(client.method, memory), None, outcome
-        if known is not samples:
-            own, up, _ = play(client.method, known)
+        if learned_from is not samples:
+            own_state, up, _ = play(client.method, learned_from)
         memory, up = self.condition.client_sends(common, memory, up, samples, turn)
-        return StateWithMemory(own, memory), up, outcome
+        return StateWithMemory(own_state, memory), up, outcome
 
     def server(self, common: Common, server: StateWithMemory, up: Any, share: Array, turn: Turn) -> StateWithMemory:
         """The server's step, with messages changed by the condition."""
@@ -230,7 +233,7 @@ class WrappedStar(Wrapped, Federated):
         return StateWithMemory(choose_branch(share.any(), learn, lambda: server.method), memory)
 
     def functions(self, world: World, state: StarState, t: int) -> Any:
-        """As the method's."""
+        """Learned functions of the wrapped method, from its part of the state."""
         return self.method.functions(world, StarState(state.server.method, state.client.method), t)
 
 
@@ -251,7 +254,7 @@ class WrappedGraph(Wrapped, Decentralized):
     def learn(
         self, common: Common, own: StateWithMemory, inbox: Inbox, samples: Any, turn: Turn
     ) -> tuple[StateWithMemory, Outcome | None]:
-        """As the method's."""
+        """Let the wrapped method learn from the inbox; the condition's memory does not change."""
         state, outcome = self.method.learn(common, own.method, inbox, samples, turn)
         return StateWithMemory(state, own.memory), outcome
 
@@ -276,12 +279,12 @@ class WrappedGraph(Wrapped, Decentralized):
         return StateWithMemory(state, own.memory), theta
 
     def learned(self, own: StateWithMemory) -> Array:
-        """As the method's."""
+        """Coefficients that the wrapped method has learned."""
         theta: Array = self.method.learned(own.method)
         return theta
 
     def functions(self, world: World, state: Agents, t: int) -> Any:
-        """As the method's."""
+        """Learned functions of the wrapped method, from its part of the agents' state."""
         return self.method.functions(world, Agents(state.own.method, state.held), t)
 
 
@@ -310,8 +313,10 @@ def wrap_method(method: Any, conditions: Mapping[str, Any], loss: float = 0.0, d
     fkl.basics.errors.BadValue
         For a condition that does not work on the method's kind of network, or with lost messages.
     """
+    # Sums over agents that must be conserved need every message
     kept = loss == 0 or not getattr(method, "conserves", False)
     require(kept, "network.loss", loss, f"0 for {method.label}: a lost message would change the agents' sums")
+    # Wrap from the inside out, each condition around those before it
     for group, condition in conditions.items():
         if not isinstance(condition, OnMessages):
             continue
@@ -319,6 +324,7 @@ def wrap_method(method: Any, conditions: Mapping[str, Any], loss: float = 0.0, d
         fits = (wrapper is WrappedStar and condition.on_a_star) or (wrapper is WrappedGraph and condition.on_a_graph)
         require(fits, group, type(condition).__name__, f"null for {method.label}, whose messages it cannot change")
         condition.require_fits(method, conditions)
+        # A code of differences needs every message, so it cannot be combined with lost ones
         if wrapper is WrappedGraph and not condition.on_lossy_links:
             lost, given = "a lost difference is never corrected", type(condition).__name__
             require(loss == 0, "network.loss", loss, f"0 with {group}: {lost}")

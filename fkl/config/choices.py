@@ -203,18 +203,18 @@ class Choices:
         fkl.basics.errors.FklError
             If no choice has this name, or its file is not a configuration.
         """
-        found = self._file(path)
-        is_fkl_s = found is not None and found.is_relative_to(self.folders[0])
+        file = self._file(path)
+        is_fkl_s = file is not None and file.is_relative_to(self.folders[0])
         if not is_fkl_s and (node := experiments.paper_choice(path)) is not None:
             config = dict(node)
             return ChoiceFile(path, "_global_", config.pop("defaults", []), config, is_paper_s=True)
-        if found is None:
+        if file is None:
             raise not_known(path, self.names(path.rpartition("/")[0]))
-        text = read_text(found)
-        config = dict(read_mapping(text, found))
+        text = read_text(file)
+        config = dict(read_mapping(text, file))
         defaults = config.pop("defaults", [])
         if not isinstance(defaults, list):
-            raise FklError(f"{found}: defaults={defaults}: must be a list")
+            raise FklError(f"{file}: defaults={defaults}: must be a list")
         # The package that its first comments name
         package = None
         for line in text.splitlines():
@@ -224,7 +224,7 @@ class Choices:
             if at and comment.strip() == "#":
                 package = name.strip()
                 if not PACKAGE.fullmatch(package):
-                    raise FklError(f"{found}: @package {package}: must be _global_ or keys with dots between them")
+                    raise FklError(f"{file}: @package {package}: must be _global_ or keys with dots between them")
                 break
         return ChoiceFile(path, package, defaults, config)
 
@@ -258,28 +258,28 @@ def choice_files(group: str, folders: Sequence[Path] = ()) -> dict[str, Path]:
 
 def choice_descriptions(group: str, folders: Sequence[Path] = ()) -> dict[str, str]:
     """One-line description of each choice in a group, by name, including the papers' choices."""
-    found = {}
+    about_of = {}
     for name, file in choice_files(group, folders).items():
         with file.open(encoding="utf-8") as lines:
             comments = (line[1:].strip() for line in lines if line[:1] == "#" and "@package" not in line)
-            found[name] = next(comments, "")
-    return dict(sorted({**found, **experiments.paper_choice_descriptions(group)}.items()))
+            about_of[name] = next(comments, "")
+    return dict(sorted({**about_of, **experiments.paper_choice_descriptions(group)}.items()))
 
 
 def choice_comments(group: str, name: str, folders: Sequence[Path] = ()) -> dict[str, str]:
     """Comments in a choice's YAML: those above a key under that key, and those below the first line under ""."""
     lines = choice_files(group, folders)[name].read_text(encoding="utf-8").splitlines()[1:]
-    found: dict[str, str] = {}
+    comment_of: dict[str, str] = {}
     waiting: list[str] = []
     for line in lines:
         if line[:1] == "#":
             waiting.append(line[1:].strip() or "\n\n")  # an empty comment ends a paragraph
             continue
-        key = "" if "" not in found else line.partition(":")[0]
+        key = "" if "" not in comment_of else line.partition(":")[0]
         if waiting or not key:
-            found[key] = "\n\n".join(" ".join(part.split()) for part in " ".join(waiting).split("\n\n")).strip()
+            comment_of[key] = "\n\n".join(" ".join(part.split()) for part in " ".join(waiting).split("\n\n")).strip()
         waiting = []
-    return found
+    return comment_of
 
 
 def refuse_gone(choice: str) -> None:
@@ -292,8 +292,8 @@ def not_known(path: str, names: Iterable[str]) -> FklError:
     """The error about a choice GROUP/NAME that does not exist, with similar names."""
     refuse_gone("=".join(path.rsplit("/", 1)))
     if path.startswith("dataset/") and re.search(r"[./*]", file := path.removeprefix("dataset/")):
-        own = f"a file of your own: dataset=file dataset.path={shlex.quote(file)} dataset.target=COLUMN"
-        return FklError(f"dataset={file}: no such choice", help=[own])
+        advice = f"a file of your own: dataset=file dataset.path={shlex.quote(file)} dataset.target=COLUMN"
+        return FklError(f"dataset={file}: no such choice", help=[advice])
     group, _, name = path.rpartition("/")
     if group.startswith(f"{experiments.GROUP}/"):  # their names start with the paper's name
         group, name = experiments.GROUP, path.removeprefix(f"{experiments.GROUP}/")

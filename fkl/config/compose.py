@@ -1,10 +1,17 @@
 """The words of a command line become a configuration: they choose files, and change keys of the merged files.
 
+For example, of the words ``algo=raker kernels.D=50 metrics.mae=mine.mae`` the first chooses conf/algo/raker.yaml, the
+second changes a key of the merged files, and the third adds one to the only node with free keys. The steps in order:
+
+1. `read_words` parses each word, as ``Word("", "kernels.D", 50, "kernels.D=50")``. Words are KEY=VALUE in Hydra's
+   grammar; most are simple and do not need an import of Hydra.
+2. `_ChosenFiles.chooses` takes the words whose key is a group, such as algo.
+3. `_ChosenFiles.expanded` lists the chosen files, and those in their `defaults`, in the order in which they are merged.
+4. `_add_choice` merges each file into its node, and `_apply_word` applies the remaining words.
+
 Files are as in Hydra, with six forms of an entry in `defaults`: NAME, /GROUP/NAME, GROUP: NAME, /GROUP: NAME, override
 /GROUP: NAME and _self_. A word's choice for a group takes precedence, then that of the outermost file that overrides
 it, and among files at the same level that of the last. Later files change keys of earlier ones.
-
-Words are KEY=VALUE in Hydra's grammar; most are simple and do not need an import of Hydra.
 """
 
 import json
@@ -98,25 +105,28 @@ def read_words(words: Iterable[str]) -> list[Word]:
     fkl.basics.errors.FklError
         If one cannot be parsed, or has several values, as in a sweep.
     """
-    read = []
+    words_read = []
     for word in words:
+        # Names, paths and numbers need no import of Hydra, which is slow
         match = PLAIN.fullmatch(word) if len(word) <= LONGEST else None
         if match is not None:
             kind = str(match.lastgroup)
             make = {"text": str, "int": int, "float": float}[kind]
-            read.append(Word(match["sign"], match["key"], make(match[kind]), word))
+            words_read.append(Word(match["sign"], match["key"], make(match[kind]), word))
             continue
+        # The others: quotes, lists and mappings are parsed by Hydra
         [override] = parse_words([word])
         if not override.key_or_group:
             raise _not_understood(word)
         if override.package is not None:
             raise FklError(f"{word}: write the group without @")
+        # A sweep has several values, and a run has one
         if override.is_sweep_override():
             several = "several values need fkl run -m, a run for each; a list is written [1,2], text '\"a,b\"'"
             raise FklError(f"{in_one_line(word)}: {several}")
         sign = override.get_key_element().removesuffix(override.key_or_group)
-        read.append(Word(sign, override.key_or_group, override.value(), word))
-    return read
+        words_read.append(Word(sign, override.key_or_group, override.value(), word))
+    return words_read
 
 
 def each_value(word: str, names: Callable[[str], list[str]]) -> list[str]:
@@ -126,6 +136,7 @@ def each_value(word: str, names: Callable[[str], list[str]]) -> list[str]:
     [override] = parse_words([word])
     if not override.is_sweep_override():
         return [word]
+    # A glob chooses among names; any other sweep lists its values itself
     glob = override.value()
     values = glob.filter(names(override.key_or_group)) if isinstance(glob, Glob) else override.sweep_string_iterator()
     return [f"{override.get_key_element()}={value}" for value in values]
@@ -143,22 +154,24 @@ def parse_words(words: Iterable[str], *, text: bool = False) -> list[Any]:
     from hydra.errors import HydraException
 
     parser = OverridesParser.create()
-    found = []
+    overrides = []
     for word in words:
+        # Hydra's parser takes seconds for longer words, so refuse them before it sees them
         if len(word) > LONGEST:
             many = "write consecutive numbers as range(FIRST,END), and split other long lists into several sweeps"
             raise FklError(f"{in_one_line(word)}: longer than {LONGEST} letters; {many}")
         try:
-            found += parser.parse_overrides([quote_word(word, text=text)])
+            overrides += parser.parse_overrides([quote_word(word, text=text)])
         except (HydraException, RecursionError):
+            # Hydra cannot parse names in quotes: parse the key with null, and insert the mapping that YAML reads
             key, _, value = quote_word(word, text=text).partition("=")
             if (named := _with_quoted_names(value, text)) is None:
                 raise _not_understood(word) from None
             [override] = parse_words([f"{key}=null"])
-            found.append(replace(override, _value=named, input_line=word))
+            overrides.append(replace(override, _value=named, input_line=word))
         except ValueError as error:  # a number of 5000 digits
             raise FklError(f"{in_one_line(word)}: {error}") from None
-    return found
+    return overrides
 
 
 def is_hydras(word: str) -> bool:
@@ -174,15 +187,16 @@ def is_hydras(word: str) -> bool:
 def _with_quoted_names(value: str, text: bool) -> dict[str, Any] | None:
     """A mapping with quoted names, {"CO(GT)":3}, which Hydra cannot parse; None for anything else."""
     try:
+        # Only a mapping, and one whose values are all written
         root = yaml.compose(value, yaml.SafeLoader) if value.startswith("{") else None
         if not isinstance(root, yaml.MappingNode) or any(
             one.start_mark.index == one.end_mark.index for _, one in root.value
         ):
             return None
-        found: dict[str, Any] = _text_in(root) if text else yaml.safe_load(value)
+        mapping: dict[str, Any] = _text_in(root) if text else yaml.safe_load(value)
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
-    return found
+    return mapping
 
 
 def _text_in(node: yaml.Node) -> Any:
@@ -196,6 +210,7 @@ def _not_understood(word: str) -> FklError:
     """The error about a word that cannot be parsed; it shows how to quote the value if that may be text."""
     key, _, value = word.partition("=")
     may_be = ""
+    # Suggest how to write what the user probably meant: a mapping, or text in quotes
     if value.startswith("{") and ":" in value:
         may_be = """, with names that have other characters in double quotes: 'dataset.fill={"CO(GT)":3}'"""
     elif set(value) & TAKEN and KEY.fullmatch(key):
@@ -225,27 +240,33 @@ def _quoted_value(value: str, text: bool, *, names: bool = False) -> str:
 
     def with_quotes(piece: re.Match[str]) -> str:
         nonlocal before_name, odd_name
+        # First follow the brackets, because they decide how the next piece is to be read
         sign, part, start = piece["sign"] or piece["other"] or "", piece["text"] or "", ""
         if sign.endswith(("[", "{", "(")):
             inside.append(sign)
         elif sign in ("]", "}", ")"):
             del inside[-1:]
+        # A name of a mapping stays before its colon, in quotes if YAML needs them
         elif before_name and inside[-1:] == ["{"] and (pair := NAME_AND_VALUE.fullmatch(part)):
             name, part = pair.groups()
             odd_name |= bool(ODD.search(ESCAPED.sub("", name)) or (text and LIKE_NUMBER.fullmatch(name)))
             start = (json.dumps(ESCAPED.sub(r"\1", name), ensure_ascii=False) if names else name) + ":"
         odd_name |= bool(piece["name"])
         before_name = sign in ("{", ",")
+        # Then the value: one that is empty, has quotes already, or is null where null is allowed stays as it is
         part = AROUND.sub("", part)
         if not part or part[0] in "'\"" or (part.lower() == "null" and inside[-1:] != ["["]):
             return start + part if start else piece[0]
+        # A number needs quotes to stay text, except in functions such as range, which need numbers
         like_number = text and LIKE_NUMBER.fullmatch(part) and not any(one.startswith(NUMERIC) for one in inside)
         if not (like_number or (names and text) or ODD.search(ESCAPED.sub("", INTERPOLATION.sub("", part)))):
             return start + part if start else piece[0]
+        # Quote it, without the backslashes that the user needed
         part = ESCAPED.sub(r"\1", part)
         in_quotes = json.dumps(part, ensure_ascii=False) if names else QuotedString(part, Quote.single).with_quotes()
         return start + in_quotes
 
+    # If a name needs quotes, YAML reads the whole value, so all names and texts get quotes in a second pass
     changed = PIECE.sub(with_quotes, value)
     return _quoted_value(value, text, names=True) if odd_name and not names else changed
 
@@ -294,9 +315,11 @@ class Composed:
 
 def compose_read(words: Iterable[Word], folders: Sequence[Path] = ()) -> Composed:
     """Compose from parsed words; see `compose_config`."""
+    # Words that choose files come first, because they decide which keys there are
     files = _ChosenFiles(Choices(*folders))
     changes = [word for word in words if not files.chooses(word)]
     composed = files.composed()
+    # The other words change keys, in the order in which they were typed
     for word in changes:
         if word.key.partition(".")[0] in files.nulls:
             continue  # a sweep over secure=null,pairwise secure.bits=20 has this word in both jobs
@@ -306,8 +329,11 @@ def compose_read(words: Iterable[Word], folders: Sequence[Path] = ()) -> Compose
 
 def quoted_for_sweep(words: Sequence[str], folders: Sequence[Path] = ()) -> list[str]:
     """Words of a sweep, in which names and words that look like numbers have quotes; Hydra would change their text."""
+    # Without a word whose text Hydra would change, nothing has to be composed
     if all(quote_word(word, text=True) == quote_word(word) for word in words):
         return [*map(quote_word, words)]
+    # The jobs to look at: the first choice of every group, and each other choice once. All combinations would be too
+    # many
     choices = Choices(*folders)
     choosing = [each_value(one, choices.names) for one in words if choices.is_group(one.partition("=")[0].lstrip("+"))]
     first = [some[0] for some in choosing if some]
@@ -315,6 +341,7 @@ def quoted_for_sweep(words: Sequence[str], folders: Sequence[Path] = ()) -> list
         first,
         *([*first[:place], one, *first[place + 1 :]] for place, some in enumerate(choosing) for one in some[1:]),
     ]
+    # A word keeps its text if its key holds words in any of these jobs
     configs = [compose_config(*job, folders=folders) for job in jobs]
     keys = [word.partition("=")[0].lstrip("+~") for word in words]
     of_text = [any(_is_of_words(config, key) for config in configs) for key in keys]
@@ -399,6 +426,7 @@ class _ChosenFiles:
 
     def chooses(self, word: Word) -> bool:
         """Whether a word chooses from a group or removes one; if so, this is recorded."""
+        # A choice of Hydra's own, or of no group of fkl, is not recorded
         group, value = word.key, word.value
         if HYDRA_S.match(group):
             raise FklError(f"{word.text}: Hydra's own keys need a sweep, fkl run -m")
@@ -406,11 +434,13 @@ class _ChosenFiles:
             return False
         if word.sign == "++":
             raise FklError(f"{word.text}: write GROUP=NAME to make a choice, or +GROUP=NAME to add one")
+        # Names may be typed with other capitals or hyphens; record them as the file spells them
         if isinstance(value, str):
             value = self.choices.spelled(group, value)
         if word.sign == "~":
             self.left_out[group] = _Chosen(value, word.text)
             return True
+        # Record the choice: a name, a list of names, or null for a group that may be omitted
         names = value if isinstance(value, list) else [value]
         may_be_null = group in GROUPS and group not in REQUIRED
         if not (value is None and may_be_null) and not all(isinstance(name, str) for name in names):
@@ -423,39 +453,46 @@ class _ChosenFiles:
 
     def composed(self) -> Composed:
         """The configuration from all choices, each merged after the choices whose keys it changes."""
+        # Merge in this order: a later file changes keys of the earlier ones
         made = Composed()
         for choice, package in self.expanded("config", "", self.added):
             _add_choice(made, choice, package)
+        # A choice or a removal of a group that no file has is a typing error, so it is refused
         for group, (value, by) in self.chosen.items():
             if group not in self.used:
                 more = f"; to add it, write +{group}={value}" if "=" in by else ""
                 raise FklError(f"{by}: the configuration has no {group}{more}")
         for group, (value, by) in self.left_out.items():
             if group not in self.used or value not in (None, self.used[group]):
-                found = f"{group} is {self.used[group]}" if group in self.used else f"the configuration has no {group}"
-                raise FklError(f"{by}: {found}")
+                actual = f"{group} is {self.used[group]}" if group in self.used else f"the configuration has no {group}"
+                raise FklError(f"{by}: {actual}")
         return made
 
     def expanded(
         self, path: str, package: str, added: Sequence[_Entry] = (), above: tuple[str, ...] = ()
     ) -> list[tuple[ChoiceFile, str]]:
         """A choice and the choices in its defaults, in the order in which they are merged, each with its node."""
+        # Read the file, unless it is among those that led here
         self.files_read += 1
         if path in above or self.files_read > MOST_FILES:
             raise FklError(f"{path}.yaml: its defaults lead back to itself or never end")
         choice = self.choices.read(path)
         if choice.package is not None:
             package = choice.package.removeprefix("_global_")
+        # Its entries in order; the file itself comes last if it does not say where
         entries = [_read_entry(raw, path, package) for raw in choice.defaults]
         if None not in entries:  # stands for _self_
             entries.append(None)
         if entries.count(None) > 1:
             raise FklError(f"{path}.yaml: defaults: _self_ is listed twice")
         entries += added
+        # Record its overrides before its entries are expanded, because they apply to files further down. The outermost
+        # file is expanded first, so the first override recorded for a group takes precedence
         for entry in entries:
             if entry is not None and entry.override:
                 self.chosen.setdefault(entry.group, _Chosen(entry.value, f"{path}.yaml: override /{entry.group}"))
         parts = []
+        # Expand from the last entry to the first
         for entry in reversed(entries):  # the last entry for a group takes precedence
             if entry is None:
                 parts.append([(choice, package)])
@@ -482,15 +519,18 @@ def _read_entry(raw: Any, path: str, package: str) -> _Entry | None:
     """Read one entry of a choice's defaults; None for _self_."""
     if raw == "_self_":
         return None
+    # The entry's parts: NAME, or a mapping of one group to a name, a list or null
     here, where = path.rpartition("/")[0], f"{path}.yaml: defaults: {in_one_line(raw)}"
     key, value = next(iter(raw.items())) if isinstance(raw, dict) and len(raw) == 1 else (raw, None)
     names = value if isinstance(value, list) else [value]
     if not isinstance(key, str) or not all(name is None or isinstance(name, str) for name in names):
         raise FklError(f"{where}: must be {FORMS}")
+    # The group may have a place, GROUP@_global_.NODE, and may begin with override
     override = key.startswith("override ")
     named, at, placed = key.removeprefix("override ").strip().partition("@")
     if " " in named or (at and not placed.startswith("_global_.")) or (at and not isinstance(raw, dict)):
         raise FklError(f"{where}: must be {FORMS}")
+    # A relative name is in the folder of the file that has the entry
     absolute = named.removeprefix("/") if named.startswith("/") or not here else f"{here}/{named}"
     with_group = isinstance(raw, dict)
     inner = named.removeprefix("/") if with_group else named.removeprefix("/").rpartition("/")[0]
@@ -500,6 +540,7 @@ def _read_entry(raw: Any, path: str, package: str) -> _Entry | None:
 
 def _add_choice(composed: Composed, choice: ChoiceFile, package: str) -> None:
     """Merge a choice's keys into a configuration, at the node of its package."""
+    # Papers' experiments have a sweep and a cell of a table, which are no keys of a run
     content = choice.config
     if choice.is_paper_s:
         composed.sweep |= content.get("sweep", {})
@@ -512,6 +553,7 @@ def _add_choice(composed: Composed, choice: ChoiceFile, package: str) -> None:
     elif not package and "hydra" in content:
         composed.sweep |= _sweep_params(choice)
         content = {key: value for key, value in content.items() if key != "hydra"}
+    # Descend to the package's node, and merge there
     node = composed.config
     for name in filter(None, package.split(".")):
         inner = node.get(name)
@@ -529,6 +571,7 @@ def _sweep_params(choice: ChoiceFile) -> dict[str, str]:
         case _:
             allowed = "only sweeper.params, the keys of a sweep; choose launchers and sweepers on the command line"
             raise FklError(f"{choice.path}.yaml: hydra={in_one_line(node)}: must be {allowed}")
+    # Only plain values of keys may be swept: a mapping could hold a target, and so code
     for key, values in params.items():
         if HYDRA_S.match(str(key).lstrip("+~")) or isinstance(values, dict | list):
             allowed = "values of a key of fkl"
@@ -547,6 +590,7 @@ def _merge_keys(node: dict[str, Any], part: dict[str, Any]) -> None:
 
 def _apply_word(config: dict[str, Any], word: Word) -> None:
     """Apply a word to a configuration."""
+    # Descend to the node that has the key; missing nodes are created only for words that add
     *path, last = word.key.replace("[", ".").replace("]", "").split(".")
     node: Any = config
     adds = word.sign in ("+", "++") or path == [OPEN]
@@ -560,6 +604,7 @@ def _apply_word(config: dict[str, Any], word: Word) -> None:
                 raise no_such_key(behind, node if isinstance(node, dict) else ())
             inner = node[name] = {}
         node = inner
+    # Remove, add or change the key
     there = _get_key(node, last)
     if word.sign == "~":
         if there is None and last not in node:
@@ -583,10 +628,12 @@ def _get_key(node: Any, name: str) -> Any:
 def _set_key(node: Any, name: str, value: Any, key: str, *, new: bool) -> None:
     """Set a key, or the keys of a mapping; without `new`, only existing keys."""
     if isinstance(node, list) and name.isdecimal() and int(name) < len(node):
+        # An element of a list
         node[int(name)] = value
     elif isinstance(node, list) or (name not in node and not new):
         raise no_such_key(key, node if isinstance(node, dict) else ())
     elif isinstance(value, dict) and isinstance(node.get(name), dict):
+        # A mapping changes the keys that it names, and keeps the others
         for inner, given in value.items():
             _set_key(node[name], inner, given, f"{key}.{inner}", new=new)
     else:

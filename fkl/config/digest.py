@@ -130,15 +130,15 @@ def import_module(name: str) -> ModuleType:
     module = importlib.import_module(name)
     if _is_fkl(name):
         return module
-    found = _hashes_behind(name)
-    if _known.setdefault(name, found) != found:
-        for each in set(found).union(*_known.values()):  # an unchanged module may hold objects of a changed one
-            if _is_local(sys.modules.get(each)):  # but not a module of Python with the same name as a user's file
-                del sys.modules[each]
+    hashes = _hashes_behind(name)
+    if _known.setdefault(name, hashes) != hashes:
+        for changed in set(hashes).union(*_known.values()):  # an unchanged module may hold objects of a changed one
+            if _is_local(sys.modules.get(changed)):  # but not a module of Python with the same name as a user's file
+                del sys.modules[changed]
         for other, files in [*_known.items()]:
-            if any(found.get(each, content) != content for each, content in files.items()):
+            if any(hashes.get(name, content) != content for name, content in files.items()):
                 del _known[other]
-        _known[name] = found
+        _known[name] = hashes
         importlib.invalidate_caches()
         module = importlib.import_module(name)
     return module
@@ -221,6 +221,6 @@ def _imported_names(content: bytes, package: str) -> tuple[str, ...]:
         elif isinstance(node, ast.Call):  # import_module("a")
             called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             if called in ("import_module", "__import__"):
-                words = [word.value for word in node.args[:1] if isinstance(word, ast.Constant)]
-                names += [word for word in words if isinstance(word, str)]
+                literals = [word.value for word in node.args[:1] if isinstance(word, ast.Constant)]
+                names += [word for word in literals if isinstance(word, str)]
     return tuple(name for name in names if name)

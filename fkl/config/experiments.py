@@ -92,14 +92,14 @@ def differences_tried(paper: str) -> dict[str, str]:
 @cache
 def paper_choices() -> Choices:
     """All groups of all papers."""
-    found: Choices = {}
+    choices_of: Choices = {}
     for paper in paper_files():
         for group, options in of_paper(paper)["options"].items():
-            found.setdefault(group, {}).update(options)
+            choices_of.setdefault(group, {}).update(options)
         for name, experiment in paper_experiments(paper).items():
             group, _, option = f"{GROUP}/{name}".rpartition("/")
-            found.setdefault(group, {})[option] = experiment
-    return found
+            choices_of.setdefault(group, {})[option] = experiment
+    return choices_of
 
 
 def groups_in(group: str) -> set[str]:
@@ -127,10 +127,10 @@ def for_runs(node: dict[str, Any]) -> dict[str, Any]:
 
 def paper_choice_descriptions(group: str) -> dict[str, str]:
     """Descriptions of the choices in a group and its subgroups, by name relative to the group."""
-    found = {}
+    about_of = {}
     for path, options in paper_choices().items():
         if f"{path}/".startswith(f"{group}/"):
             for name, node in options.items():
                 sweep = " (sweep: -m)" if "sweep" in node else ""
-                found[f"{path}/{name}".removeprefix(f"{group}/")] = node.get("about", "") + sweep
-    return found
+                about_of[f"{path}/{name}".removeprefix(f"{group}/")] = node.get("about", "") + sweep
+    return about_of

@@ -409,10 +409,10 @@ def build_object(
     keys = {one.name: one for one in fields(target) if one.init}
     for key in values:
         if key not in keys:
-            known = ", ".join(sorted([*keys, *also]))
+            allowed_keys = ", ".join(sorted([*keys, *also]))
             start = f"{group}." if group else ""
             near = did_you_mean(str(key), keys, start=start)
-            raise FklError(f"{start}{key}: no such key; keys are {known or 'none'}", help=near)
+            raise FklError(f"{start}{key}: no such key; keys are {allowed_keys or 'none'}", help=near)
     plain = {}
     for key, one in keys.items():
         default = one.default if one.default_factory is MISSING else one.default_factory()
@@ -448,20 +448,20 @@ def _as_type(value: Any, kind: Any) -> Any:
     """A value converted to a field's type, such as text to a number; raises one of Python's errors if it cannot be."""
     inner = get_args(kind)
     if isinstance(value, dict):
-        value = {str(name): one for name, one in value.items()}  # a column without a name is called by its number
+        value = {str(name): member for name, member in value.items()}  # a column without a name is called by its number
     if kind is Any or (value is None and type(None) in inner):
         return value
     if len(union_members(kind)) > 1:
-        for one in union_members(kind):
+        for member in union_members(kind):
             with suppress(ValueError, TypeError, LookupError, OverflowError):
-                return _as_type(value, one)
+                return _as_type(value, member)
         raise TypeError
     if is_dataclass(value) and not isinstance(value, type):
         return asdict(value)
     if get_origin(kind) is list and isinstance(value, list | tuple):
-        return [_as_type(one, inner[0]) for one in value]
+        return [_as_type(member, inner[0]) for member in value]
     if get_origin(kind) is dict and isinstance(value, dict):
-        return {name: _as_type(one, inner[1]) for name, one in value.items()}
+        return {name: _as_type(member, inner[1]) for name, member in value.items()}
     if kind is bool and isinstance(value, bool | int | str):
         return WORDS_OF_BOOL[str(value).lower()]
     if kind in (int, float) and type(value) in (int, str, kind):

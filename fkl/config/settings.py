@@ -29,7 +29,7 @@ LONGEST_NAME = 200
 
 @dataclass(frozen=True)
 class Paths(Keys):
-    """Folders."""
+    """Folders that runs read from and write to."""
 
     data: str = key("data", "Data files; by default the environment's FKL_DATA, else ``data``.")
     outputs: str = key("outputs", "Runs, tables and figures.")
@@ -39,8 +39,8 @@ class Paths(Keys):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for one in fields(self):
-            _require_folder(one.name, getattr(self, one.name), "a folder")
+        for setting in fields(self):
+            _require_folder(setting.name, getattr(self, setting.name), "a folder")
         try:
             Path(self.cache).expanduser()
         except RuntimeError:

@@ -183,10 +183,10 @@ def require_identities(experiment: Experiment) -> str:
         If an identity does not hold; the message has both of its sides.
     """
     claimed = list(evaluate_identities(experiment, range(experiment.replicates)))
-    for one in claimed:
-        if not one.holds:
-            sides = f"one side of the identity is {one.left:.10g}, the other {one.right:.10g}"
-            raise BrokenPromiseError(f"{one.name}: {sides}: {one.statement}")
+    for identity in claimed:
+        if not identity.holds:
+            sides = f"one side of the identity is {identity.left:.10g}, the other {identity.right:.10g}"
+            raise BrokenPromiseError(f"{identity.name}: {sides}: {identity.statement}")
     return "" if claimed else "it claims no identity"
 
 

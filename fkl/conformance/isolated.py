@@ -96,8 +96,8 @@ def require_clients_agree(method: Federated, world: Callable[[], World], party: 
         points = _test_points(here)
 
         def shown(fitted: Any) -> Shown:  # the same predictions for all clients
-            own = shown_arrays(fitted.predict, points)
-            return {name: np.tile(part, (here.problem.clients, 1)) for name, part in own.items()}
+            arrays = shown_arrays(fitted.predict, points)
+            return {name: np.tile(part, (here.problem.clients, 1)) for name, part in arrays.items()}
 
         return play_together(method, here, shown)
 
@@ -107,11 +107,11 @@ def require_clients_agree(method: Federated, world: Callable[[], World], party: 
 def _play_star_apart(method: Federated, world: World, party: Apart) -> PlayedReplicate:
     """Run the server and every client in isolation, with messages as bytes."""
     problem = world.problem
-    common, own = _dealt_to_clients(method, world)
+    common, owned = _dealt_to_clients(method, world)
     with ExitStack() as stack:
         server = stack.enter_context(closing(party(LoneServer, method, common, problem.clients)))
         clients = [
-            stack.enter_context(closing(party(LoneClient, method, common, k, *mine))) for k, mine in enumerate(own)
+            stack.enter_context(closing(party(LoneClient, method, common, k, *mine))) for k, mine in enumerate(owned)
         ]
         network = StarCarrier(method, problem, server, clients, world.channel.times)
         seen = [network.round(t) for t in range(problem.rounds)]
@@ -129,8 +129,8 @@ def _dealt_to_clients(method: Any, world: World) -> tuple[Any, list[tuple[Any, .
     problem = world.problem
     if _learns_once(method):
         samples, points = owned_samples(world), _test_points(world)
-        own = [Owned(*(Ragged(((part.values[0][k],),)) for part in samples)) for k in range(problem.clients)]
-        return common_with_classes(world), [(mine, points) for mine in own]
+        owned = [Owned(*(Ragged(((part.values[0][k],),)) for part in samples)) for k in range(problem.clients)]
+        return common_with_classes(world), [(mine, points) for mine in owned]
     kind = task_of(method)
     if kind.has_rows_at_clients and not kind.judged_as_it_learns:
         x, y, _ = problem.part(True)
@@ -306,16 +306,16 @@ def _play_agents_apart(method: Decentralized, world: World, party: Apart) -> Pla
     topology = world.topology
     assert topology is not None
     problem, common = world.problem, replace(world.common)  # without features that were already drawn
-    own: list[tuple[Any, ...]]
+    samples_of_agents: list[tuple[Any, ...]]
     if method.online:
-        own = [(mine,) for mine in samples_of_rounds(world)]
+        samples_of_agents = [(mine,) for mine in samples_of_rounds(world)]
     else:
         x, y, client = problem.part(True)
-        known = problem.loss, problem.clients, len(y)
-        own = [(None, (x[client == k], y[client == k], *known)) for k in range(problem.clients)]
+        facts = problem.loss, problem.clients, len(y)
+        samples_of_agents = [(None, (x[client == k], y[client == k], *facts)) for k in range(problem.clients)]
     with ExitStack() as ends:
         agents = []
-        for k, mine in enumerate(own):
+        for k, mine in enumerate(samples_of_agents):
             near = topology.neighbours_of(k)
             agents.append(ends.enter_context(closing(party(LoneAgent, method, common, k, near, *mine))))
         network = Graph(world, topology, agents)
@@ -475,9 +475,9 @@ def require_actors_agree(method: VerticalMethod, world: Callable[[], World], par
         parts, sent = play_apart(method, parties, party)
     except PartyError as error:
         raise BrokenPromiseError(str(error)) from error
-    found = method.assembled(parts, held).decision(problem.x[scored.rows[0]])
+    decisions = method.assembled(parts, held).decision(problem.x[scored.rows[0]])
     tolerance = method.tolerance * TOLERANCE[here.precision] / TOLERANCE["float64"]
-    if not np.allclose(f, found, rtol=tolerance, atol=tolerance):
+    if not np.allclose(f, decisions, rtol=tolerance, atol=tolerance):
         raise BrokenPromiseError(f"f differs if parties are {party.apart}: the simulation is not the protocol")
     require_sent(channel.booked, sent)
 

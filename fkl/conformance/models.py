@@ -48,7 +48,7 @@ def play_rounds(experiment: Experiment, rounds: int, problem: Any = None) -> tup
 
 
 def all_present_in(problem: Any, rounds: Sequence[int]) -> Any:
-    """The same data with all clients in these rounds, because an absent client shows no prediction."""
+    """Make all clients present in these rounds, because an absent client shows no prediction."""
     present = problem.present.copy()
     present[rounds] = True
     return problem.thinned(present)
@@ -100,15 +100,15 @@ class _Step:
         if isinstance(function, Gaussian):
             values["variances"] = function.variance(self._x)
             values["log densities"] = function.log_density(self._x, self._y)
-        told = {name: one[self._here if len(one) > 1 else 0, self._here] for name, one in values.items()}
-        return told | ({} if norm is None else {"squared norms": norm[self._here if len(norm) > 1 else 0]})
+        arrays = {name: one[self._here if len(one) > 1 else 0, self._here] for name, one in values.items()}
+        return arrays | ({} if norm is None else {"squared norms": norm[self._here if len(norm) > 1 else 0]})
 
     def compared(self) -> Iterator[Compared]:
-        """The same of the method."""
-        for r, told in enumerate(self._told):
+        """Compare the independent values with what the method shows: predictions, norms and variances."""
+        for r, expected in enumerate(self._told):
             shown = {"predictions": self._outcome.y_hat, "squared norms": self._outcome.squared_norm()}
             shown |= {"variances": self._outcome.variance, "log densities": self._outcome.log_density}
-            for name, values in told.items():
+            for name, values in expected.items():
                 more = 1.0 if name == "predictions" else MORE_OF_VARIANCES
                 if shown[name] is not None:
                     yield Compared(f"{name} of round {self._t + 1}", values, shown[name][r, self._here], more)
@@ -192,10 +192,10 @@ def require_model(experiment: Experiment, numbers: np.random.Generator) -> str:
     if not hasattr(method, "functions") or isinstance(experiment.task, ClassTask) or of_classes:
         return "it saves no model"
     every = list(compare_models(experiment, numbers))
-    for one in every:
-        near = NEAR * one.times
-        if not np.allclose(one.model, one.shown, rtol=near, atol=near, equal_nan=True):
-            apart = float(np.nanmax(np.abs(one.model - one.shown)))
-            what = "its norm is not that of its model" if "norms" in one.what else "its model predicts differently"
-            raise BrokenPromiseError(f"{what}: {one.what} differ by up to {apart:.3g}")
+    for model in every:
+        near = NEAR * model.times
+        if not np.allclose(model.model, model.shown, rtol=near, atol=near, equal_nan=True):
+            apart = float(np.nanmax(np.abs(model.model - model.shown)))
+            what = "its norm is not that of its model" if "norms" in model.what else "its model predicts differently"
+            raise BrokenPromiseError(f"{what}: {model.what} differ by up to {apart:.3g}")
     return "" if every else f"fkl cannot compare models of {type(experiment.task).__name__}"

@@ -110,12 +110,12 @@ def _answer_until_closed(pipe: Any, search_path: list[str], folder: str) -> None
     party: Any = None
     while True:
         try:
-            words = pipe.recv_bytes()
+            message = pipe.recv_bytes()
         except EOFError:
             return
         what = "begin"
         try:
-            asked, arguments = pickle.loads(words)
+            asked, arguments = pickle.loads(message)
             if party is None:
                 party, answer = asked(*arguments), None
             else:

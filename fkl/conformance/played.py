@@ -167,7 +167,7 @@ def samples_of_rounds(world: World) -> list[Samples]:
 
 
 def with_other_last_digits(world: World) -> World:
-    """The same world with the last binary digit of each number of the samples increased by one."""
+    """Increase the last binary digit of each number of a world's samples by one."""
     x, y = (np.nextafter(part, np.inf) for part in (world.problem.x, world.problem.y))
     return replace(world, problem=replace(world.problem, x=x, y=y))
 
@@ -190,26 +190,26 @@ def require_equal(
     present, tolerance = here.problem.present, TOLERANCE[here.precision]
     rounded: PlayedReplicate | None = None
     try:
-        found = play(here)
+        actual = play(here)
     except PartyError as error:
         raise BrokenPromiseError(str(error)) from error
-    for t, (one, other) in enumerate(zip(expected.shown, found.shown, strict=True)):
+    for t, (wanted, made) in enumerate(zip(expected.shown, actual.shown, strict=True)):
         for k in np.flatnonzero(present[t]):
-            for place, (name, theirs) in enumerate((name, part) for name, part in other.items() if name in one):
-                known = ~np.isnan(theirs[k]) | (place == 0)  # the first array is the client's own prediction
-                mine, apart = one[name][k][known], theirs[k][known]
+            for place, (name, theirs) in enumerate((name, part) for name, part in made.items() if name in wanted):
+                comparable = ~np.isnan(theirs[k]) | (place == 0)  # the first array is the client's own prediction
+                mine, apart = wanted[name][k][comparable], theirs[k][comparable]
                 if np.allclose(mine, apart, rtol=tolerance, atol=tolerance, equal_nan=True):
                     continue
                 rounded = rounded or play_all(with_other_last_digits(world()))
                 with np.errstate(invalid="ignore"):  # the run may diverge
-                    moved = MAGNIFIED * np.nanmax(np.abs(rounded.shown[t][name] - one[name]), initial=0)
-                most = TOLERANCE["float32"] * np.nanmax(np.abs(one[name]), initial=0)
+                    moved = MAGNIFIED * np.nanmax(np.abs(rounded.shown[t][name] - wanted[name]), initial=0)
+                most = TOLERANCE["float32"] * np.nanmax(np.abs(wanted[name]), initial=0)
                 allowed = max(tolerance, min(moved, most))
                 if not np.allclose(mine, apart, rtol=tolerance, atol=allowed, equal_nan=True):
                     where = f"{name} of {who} {k} in round {t + 1}"
                     raise BrokenPromiseError(f"{where} differs if parties are {party.apart}: {party.why}")
     for name, booked, sent in (
-        ("round", expected.by_round, found.by_round), (who, expected.by_client, found.by_client),
+        ("round", expected.by_round, actual.by_round), (who, expected.by_client, actual.by_client),
     ):  # fmt: skip
         for direction in booked:
             for j in np.flatnonzero(booked[direction] != sent[direction])[:1]:

@@ -54,11 +54,11 @@ def require_privacy_facts(experiment: Experiment, numbers: np.random.Generator) 
         return ""
     for t in range(problem.rounds) if once else ():
         again = _witness_run(alone, _with_rounds_of(problem, other, [t]), first)
-        found: dict[int, set[int]] = {}
+        uses: dict[int, set[int]] = {}
         for then, k, mine, theirs in _paired_messages(first, again):
             if mine != theirs:
-                found.setdefault(k, set()).add(then)
-        for k, rounds in found.items():
+                uses.setdefault(k, set()).add(then)
+        for k, rounds in uses.items():
             if len(rounds) > 1 or (len(once) > 1 and rounds != {t}):
                 shown = ", ".join(str(then + 1) for then in sorted(rounds)[:ROUNDS_SHOWN])
                 said = f"the sample of round {t + 1} of party {k} changes its messages of rounds {shown}"

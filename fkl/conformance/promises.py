@@ -115,10 +115,10 @@ def trace_rounds(
     watch(world)
     shown: dict[int, list[dict[str, str]]] = {replicate: [] for replicate in replicates}
     for t, outcome in enumerate(islice(method_outcomes(experiment.algorithm, world), rounds)):
-        told = experiment.task.shown(world, outcome)
-        told |= {f"{name} traffic": list(tally.by_round[t]) for name, tally in ledger.tallies.items()}
+        shown_columns = experiment.task.shown(world, outcome)
+        shown_columns |= {f"{name} traffic": list(tally.by_round[t]) for name, tally in ledger.tallies.items()}
         for r, of_replicate in enumerate(shown.values()):
-            of_replicate.append({name: digest_of_array(values[r]) for name, values in told.items()})
+            of_replicate.append({name: digest_of_array(values[r]) for name, values in shown_columns.items()})
         watch(world)
     return HashedTrace(shown, outcome)
 
@@ -266,21 +266,21 @@ class Conformance:
         return self._tables_as_text(simulate_run(self.experiment, chunk=CHUNK))
 
     def seeded_runs_repeat(self) -> None:
-        """The same seed gives the same bytes, in every round."""
+        """Two runs with one seed give equal bytes, in every round."""
         require_same(self.together, trace_rounds(self.experiment, self.everyone), "the same seed, in a second run")
 
     def inputs_stay_as_they_are(self) -> None:
         """No algorithm writes into the data, the kernels, the drawn features or the graph."""
-        known: dict[int, tuple[str, NDArray[Any], str]] = {}
+        originals: dict[int, tuple[str, NDArray[Any], str]] = {}
 
         def note_new_arrays(world: World) -> None:
             """Hash each array when it first appears, because some features are drawn during the run."""
             for name, array in arrays_of(world):
-                if id(array) not in known:
-                    known[id(array)] = name, array, digest_of_array(array)
+                if id(array) not in originals:
+                    originals[id(array)] = name, array, digest_of_array(array)
 
         trace_rounds(self.experiment, self.everyone, note_new_arrays)
-        changed = [name for name, array, before in known.values() if digest_of_array(array) != before]
+        changed = [name for name, array, before in originals.values() if digest_of_array(array) != before]
         if changed:
             raise BrokenPromiseError(f"written to: {', '.join(changed)}")
 
@@ -338,8 +338,8 @@ class Conformance:
 
     def messages_have_one_form(self) -> None:
         """Messages of other samples have the same classes, types and shapes, which cost no bytes."""
-        one, other = (self._forms(problem) for problem in (None, self.experiment.task.other_samples(self.numbers)))
-        for (where, mine), (_, theirs) in zip(one, other, strict=True):
+        forms, others = (self._forms(problem) for problem in (None, self.experiment.task.other_samples(self.numbers)))
+        for (where, mine), (_, theirs) in zip(forms, others, strict=True):
             if mine != theirs:
                 raise BrokenPromiseError(
                     f"{where}: other samples give a message of another form: {mine}, then {theirs}"
@@ -407,10 +407,10 @@ class Conformance:
     def _require_tables(self, chunks: Iterable[Chunk], why: str) -> None:
         for name, text in self._tables_as_text(chunks).items():
             pairs = zip(self.tables[name].splitlines(), text.splitlines(), strict=True)
-            for line, (expected, found) in enumerate(pairs):
-                if expected != found:
+            for line, (expected, actual) in enumerate(pairs):
+                if expected != actual:
                     heading = self.tables[name].splitlines()[0]
-                    said = f"{name}.csv differs in line {line + 1}: {why}\n{heading}\n{expected}\n{found}"
+                    said = f"{name}.csv differs in line {line + 1}: {why}\n{heading}\n{expected}\n{actual}"
                     raise BrokenPromiseError(said)
 
 

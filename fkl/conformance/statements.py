@@ -119,20 +119,20 @@ def require_unknown_targets(experiment: Experiment, numbers: np.random.Generator
         return
     of_two = np.array_equal(np.unique(problem.y), [-1, 1])
     plain = replace(_without_conditions(experiment), problem=experiment.task.in_doubles(), precision="float64")
-    largest, found = float(abs(problem.y).max()), []
+    largest, kernels_found = float(abs(problem.y).max()), []
     for _ in range(HIDDEN_DRAWS):
         drawn = numbers.uniform(-largest, largest, problem.y.shape)
         given = np.sign(drawn) if of_two else drawn
         mean = (_predict_with_targets(plain, given) + _predict_with_targets(plain, -given)) / 2
-        known = (abs(mean) > SLACK**1.5 * largest) & (problem.present if on_stream else True)
-        if known.sum() < FEWEST:
+        is_known = (abs(mean) > SLACK**1.5 * largest) & (problem.present if on_stream else True)
+        if is_known.sum() < FEWEST:
             return
         with np.errstate(all="ignore"):  # a constant has no correlation
-            alike = float(np.corrcoef(mean[known], problem.y[known])[0, 1])
-        if not alike > max(ALIKE, np.tanh(DEVIATIONS / np.sqrt(known.sum() - 3))):
+            alike = float(np.corrcoef(mean[is_known], problem.y[is_known])[0, 1])
+        if not alike > max(ALIKE, np.tanh(DEVIATIONS / np.sqrt(is_known.sum() - 3))):
             return
-        found.append(alike)
-    said = f"predictions follow targets that no party has seen, with correlation {min(found):.3f}"
+        kernels_found.append(alike)
+    said = f"predictions follow targets that no party has seen, with correlation {min(kernels_found):.3f}"
     raise BrokenPromiseError(f"{said}: a party has the data from elsewhere")
 
 

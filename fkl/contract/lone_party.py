@@ -153,5 +153,5 @@ def shown_arrays(outcome: Any, points: Array | None = None) -> Shown:
     if not is_dataclass(outcome):
         return {"theta": np.array(outcome[0])}
     values = {field.name: getattr(outcome, field.name) for field in fields(outcome)}
-    known = {name: value() if callable(value) else value for name, value in values.items() if value is not None}
-    return {name: np.array(value[0]) for name, value in known.items()}
+    values_of = {name: value() if callable(value) else value for name, value in values.items() if value is not None}
+    return {name: np.array(value[0]) for name, value in values_of.items()}

@@ -365,11 +365,11 @@ class Learning(VerticalMethod):
         if self.loss_of_classes:
             problem.require_classes(self.loss_of_classes)
         alone = map(world.streams.replicate, range(len(world.streams.replicates)))
-        splits, own = zip(*(draw_split_and_generator(problem, streams, self.fold) for streams in alone), strict=True)
+        splits, rngs = zip(*(draw_split_and_generator(problem, streams, self.fold) for streams in alone), strict=True)
         for split in splits if self.loss_of_classes or problem.two_classes else ():
             problem.require_learned_classes(split.training)
         held = [held_for_training(problem, split) for split in splits]
-        return TrainingState(list(splits), held, [self.begin(*both) for both in zip(held, own, strict=True)])
+        return TrainingState(list(splits), held, [self.begin(*both) for both in zip(held, rngs, strict=True)])
 
     def step(self, world: World, state: TrainingState, t: int) -> tuple[TrainingState, Scored]:
         """Run one round of every replicate; return the state, and predictions f."""

@@ -40,7 +40,7 @@ class Samples:
     present: NDArray[np.bool_]
 
     def flipped(self) -> "Samples":
-        """The same samples with targets -y."""
+        """Samples with the sign of every target changed, -y."""
         return replace(self, y=-self.y)
 
 
@@ -370,11 +370,11 @@ def common_with_classes(world: World) -> CommonOfClasses:
         If a replicate's target has only one value, or too many values for classes.
     """
     classes = tuple(np.unique(world.problem.batches[r].part(True)[1]) for r in world.streams.replicates)
-    for found in classes:
-        if not 2 <= len(found) <= MOST_CLASSES:
-            raise FklError(f"the target has {len(found)} values; a classifier needs 2 to {MOST_CLASSES}")
-    known = world.common
-    both = {field.name: getattr(known, field.name) for field in fields(known)}
+    for classes_of_replicate in classes:
+        if not 2 <= len(classes_of_replicate) <= MOST_CLASSES:
+            raise FklError(f"the target has {len(classes_of_replicate)} values; a classifier needs 2 to {MOST_CLASSES}")
+    common = world.common
+    both = {field.name: getattr(common, field.name) for field in fields(common)}
     return CommonOfClasses(**both, classes=classes)
 
 

@@ -160,7 +160,7 @@ class ClientRows:
         return made[space]
 
     def flipped(self) -> "ClientRows":
-        """The same samples with targets -y."""
+        """Samples with the sign of every target changed, -y; made once and then kept."""
         made = self.made.named
         if "flipped" not in made:
             made["flipped"] = replace(self, y=-self.y, made=Made())
@@ -428,7 +428,7 @@ class Wrapped:
         return (self.method.columns(problem) if isinstance(self.method, Wrapped) else {}) | told
 
     def at_the_end(self, problem: Any, held: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """As `at_the_end` of a condition, for all conditions together, from the server's or the agents' state."""
+        """What all conditions report at the end of a run, from the server's or the agents' state."""
         told, by_round = self.condition.at_the_end(self.method, problem, held.memory)
         if not isinstance(self.method, Wrapped):
             return told, by_round

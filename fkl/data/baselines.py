@@ -41,6 +41,7 @@ def baseline_errors(problem: Problem) -> dict[str, Array]:
     Each client has its own predictors, which predict 0 before its first target, as methods do, or no class. The class
     that most samples so far have is the last one seen where several have as many. 0 for absent clients.
     """
+    # Which two predictors suit the loss: of classes, of a quantile, or of the mean
     loss = problem.loss
     main = loss.columns[0]
     names = {"error": ("majority", "last_class"), "pinball": ("running_quantile", "last_value")}
@@ -50,13 +51,16 @@ def baseline_errors(problem: Problem) -> dict[str, Array]:
     # Some clients at a time, to limit copies as large as y.
     for start in range(0, problem.clients, CLIENTS_AT_A_TIME):
         columns = slice(start, start + CLIENTS_AT_A_TIME)
+        # Rounds (T,) and some clients; absent ones have y = 0 and do not count
         present = problem.present[:, columns]
         y = np.where(present, problem.y[:, columns], 0.0)
+        # The number of targets that the client has seen before each round, and its last round
         before: NDArray[np.int64] = np.cumsum(present, axis=0) - present
         rounds = np.where(present, np.arange(1, len(y) + 1)[:, None], 0)
         last = np.zeros_like(rounds)
         np.maximum.accumulate(rounds[:-1], axis=0, out=last[1:])  # the client's last round, 0 before the first
         last_value = np.where(last > 0, np.take_along_axis(y, np.maximum(last - 1, 0), axis=0), no_class)
+        # The guess from all earlier targets: the usual class, the running quantile, or the mean
         if loss.classes:
             guess = _majority_class(y, present, loss.class_values if loss.several else np.array([-1.0, 1.0]))
             guess = np.where(before > 0, guess, no_class)
@@ -64,6 +68,7 @@ def baseline_errors(problem: Problem) -> dict[str, Array]:
             guess = _running_quantile(y, present, loss.at)
         else:
             guess = (np.cumsum(y, axis=0) - y) / np.maximum(before, 1)
+        # Errors of both guesses in the rounds in which the client is present
         for error, f in zip(errors.values(), (guess, last_value), strict=True):
             error[:, columns] = np.where(present, loss.shown(f, y)[main], 0.0)
     return errors
@@ -72,8 +77,8 @@ def baseline_errors(problem: Problem) -> dict[str, Array]:
 def _majority_class(y: Array, present: NDArray[np.bool_], classes: Array) -> Array:
     """The class that most of each client's samples before each round have, (T, K); of several, the last one seen."""
     rounds, counts = np.arange(1, len(y) + 1)[:, None] / (len(y) + 1), []
-    for one in classes:
-        seen = present & (y == one)
+    for class_value in classes:
+        seen = present & (y == class_value)
         last = np.maximum.accumulate(np.where(seen, rounds, 0.0), axis=0)  # below 1, so it decides ties only
         counts.append(np.vstack([np.zeros((1, y.shape[1])), (np.cumsum(seen, axis=0) + last)[:-1]]))
     named: Array = classes[np.argmax(counts, axis=0)]
@@ -143,20 +148,20 @@ def summary_means(summary: Mapping[str, Array]) -> dict[str, float]:
 
 def blown_up(summary: Mapping[str, Array]) -> NDArray[np.bool_]:
     """(R,) Whether each replicate of a summary ended with an error as large as that of a diverged run."""
-    found = np.zeros(len(next(iter(summary.values()))), dtype=bool)
+    is_blown_up = np.zeros(len(next(iter(summary.values()))), dtype=bool)
     for error, constants in CONSTANTS.items():
-        known = [name for name in constants if name in summary]
-        if error in summary and known:
-            found |= summary[error] > BLOWN_UP * np.fmax.reduce([summary[name] for name in known])
-    return found
+        constants_known = [name for name in constants if name in summary]
+        if error in summary and constants_known:
+            is_blown_up |= summary[error] > BLOWN_UP * np.fmax.reduce([summary[name] for name in constants_known])
+    return is_blown_up
 
 
 def not_beaten(summary: Mapping[str, Array]) -> str | None:
     """A sentence on the baselines that a run's mean error does not beat; None if it beats all."""
     mean = summary_means(summary)
     for error in filter(mean.__contains__, CONSTANTS):
-        told = {name: words for name, words in CONSTANTS[error].items() if name in mean}
-        above = [f"the {mean[name]:.3g} of {words}" for name, words in told.items() if mean[error] >= mean[name]]
+        words_of = {name: words for name, words in CONSTANTS[error].items() if name in mean}
+        above = [f"the {mean[name]:.3g} of {words}" for name, words in words_of.items() if mean[error] >= mean[name]]
         if above:
             return f"{error} {mean[error]:.3g} is not below {' nor '.join(above)}"
     return None

@@ -139,11 +139,15 @@ class FileColumn:
 
         If all cells are true or false, they become 1 and 0.
         """
+        # Read each different cell once
         empty = [reading.is_hole(cell) for cell in cells.different]
         read = [None if hole else reading.number(cell) for cell, hole in zip(cells.different, empty, strict=True)]
+        # A column of only true and false has numbers, too
         if all(hole or cell.lower() in BOOLEANS for cell, hole in zip(cells.different, empty, strict=True)):
             read = [BOOLEANS.get(cell.lower()) for cell in cells.different]
+        # Back to one entry per row, by the code of its cell
         holes, numbers = np.array(empty, np.bool_)[cells.code], np.array(read, np.float64)[cells.code]
+        # Ids such as 007 look like numbers, but their zeros matter
         ids = np.array([PADDED.fullmatch(cell) is not None for cell in cells.different], np.bool_)
         padded = int(ids[cells.code].argmax()) if ids.any() else None
         return cls(cells, holes, numbers, _are_words(cells, holes, numbers), padded)
@@ -153,6 +157,7 @@ class FileColumn:
         cls, numbers: NDArray[np.float64], cells: Sequence[Any] | None = None, missing: Collection[float] = ()
     ) -> "FileColumn":
         """A column of typed numbers; NaN and the numbers in `missing` are missing, and `cells` has them as typed."""
+        # The words of numeric cells are needed for messages only, so they are made on demand
         holes = np.isnan(numbers) | np.isin(numbers, list(missing))
         typed = numbers if cells is None else cells
 
@@ -222,24 +227,28 @@ class FileColumn:
         order = np.argsort(first)
         cells = [self.coded.different[place] for place in code[order].tolist()]
         plain = np.isfinite(self.numbers[rows[first[order]]])
-        found = first_in_other_notation(cells, count[order], plain, of_classes)
-        return None if found is None else int(rows[first[order][found]])
+        cell = first_in_other_notation(cells, count[order], plain, of_classes)
+        return None if cell is None else int(rows[first[order][cell]])
 
     def followed_by(self, others: Sequence["FileColumn"]) -> "FileColumn":
         """A column with the other ones below this one; what it holds is decided from all of their cells."""
+        # Parts one below the other; each part's words are read only when needed
         parts = [self, *others]
         both = chain.from_iterable(part.cells for part in parts)
         holes, numbers = (np.concatenate([getattr(part, key) for part in parts]) for key in ("holes", "numbers"))
         coded = all(isinstance(part.cells, CodedCells) for part in parts)
         cells = CodedCells.of(both) if coded else CellsOnDemand(len(holes), lambda: list(both))
         starts = np.cumsum([0, *(len(part.holes) for part in parts)])
+        # Row numbers of the first padded cells continue from part to part
         padded = [
             start + part.padded for start, part in zip(starts.tolist(), parts, strict=False) if part.padded is not None
         ]
+        # Dates of typed files, None in the other rows
         dates = None
         if any(part.dates is not None for part in parts):
             none = [np.full(len(part.holes), None, object) if part.dates is None else part.dates for part in parts]
             dates = np.concatenate(none)
+        # If the parts disagree about words or numbers, decide again from all cells
         alike = all(part.text == self.text for part in parts)
         text = self.text if alike else _are_words(cells, holes, numbers)
         fault = next((part.fault for part in parts if part.fault), "")
@@ -338,23 +347,26 @@ class FileColumns:
         """
         if not others:
             return self
-        names = list(dict.fromkeys(name for one in (self, *others) for name in one.by_name))
-        first, *rest = parts = [one.with_zeros(names) for one in (self, *others)]
+        # All names in the order of the first file; in LIBSVM's format, a lacking index is a column of zeros
+        names = list(dict.fromkeys(name for part in (self, *others) for name in part.by_name))
+        first, *rest = parts = [part.with_zeros(names) for part in (self, *others)]
+        # Any other lacking column is an error
         for other in rest:
-            for one, two in ((first, other), (other, first)):
-                lacking = [name for name in one.by_name if name not in two.by_name]
+            for left, right in ((first, other), (other, first)):
+                lacking = [name for name in left.by_name if name not in right.by_name]
                 if lacking:
-                    raise FklError(f"{two.path}: has no column {cut_cell(lacking[0])}, which {one.path} has")
+                    raise FklError(f"{right.path}: has no column {cut_cell(lacking[0])}, which {left.path} has")
         columns = {
             name: column.followed_by([other.by_name[name] for other in rest]) for name, column in first.by_name.items()
         }
-        ends = np.cumsum([one.rows for one in parts])
+        # A row's place is a file and the row in it
+        ends = np.cumsum([part.rows for part in parts])
 
         def place(row: int) -> str:
             number = int(np.searchsorted(ends, row, side="right"))
             return parts[number].place(row - int(ends[number] - parts[number].rows))
 
-        row_names = self.row_names if all(one.row_names == self.row_names for one in others) else None
+        row_names = self.row_names if all(part.row_names == self.row_names for part in others) else None
         return replace(self, by_name=columns, place=place, rows=int(ends[-1]), row_names=row_names)
 
     def row_with(self, word: str) -> int | None:
@@ -374,16 +386,18 @@ def _are_words(cells: Sequence[Any], holes: NDArray[np.bool_], numbers: NDArray[
 
 def distinct_names(names: Sequence[str]) -> list[str]:
     """Names of columns without line breaks: the second ``a`` is ``a.1``; a nameless one is its number, from 1."""
+    # Repeated names get a number that no other name has
     tidy = [" ".join(name.split()) for name in names]  # a name may be quoted over two lines, a message may not
-    given, repeats, found = set(tidy), dict.fromkeys(tidy, 0), dict[str, None]()
+    given, repeats, taken = set(tidy), dict.fromkeys(tidy, 0), dict[str, None]()
     for name in tidy:
         spelt = name
-        while name and (spelt in found or (spelt != name and spelt in given)):
+        while name and (spelt in taken or (spelt != name and spelt in given)):
             repeats[name] += 1
             spelt = f"{name}.{repeats[name]}"
-        found[spelt or f"\0{len(found)}"] = None
-    numbered = [f"column {number}" if str(number) in found else str(number) for number in range(1, len(found) + 1)]
-    return [number if name.startswith("\0") else name for name, number in zip(found, numbered, strict=True)]
+        taken[spelt or f"\0{len(taken)}"] = None
+    # A nameless column is named by its number, unless a column has that name
+    numbered = [f"column {number}" if str(number) in taken else str(number) for number in range(1, len(taken) + 1)]
+    return [number if name.startswith("\0") else name for name, number in zip(taken, numbered, strict=True)]
 
 
 def only_name_rows(cells: Sequence[str], quoted: bool, sign: str = "") -> bool:

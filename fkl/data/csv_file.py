@@ -64,22 +64,27 @@ def read_csv_file(path: str, raw: bytes, reading: Reading) -> FileColumns:
     FklError
         The message names the file, and the line if there is one.
     """
+    # Decompress and decode; then line ends are \n everywhere
     words = own_file.decode_text(path, own_file.decompress_text(path, raw), reading.encoding, reading.as_typed)
     if "\r" in words:
         words = words.replace("\r\n", "\n").replace("\r", "\n")
+    # Lines above the table, and a check that lines fit in memory before cells are cut
     if reading.skip:
         words = without_lines(words, reading.skip, path)
     lines_there = words.count("\n")
     needed = own_file.PER_BYTE * len(words) + PER_ROW * lines_there
     own_file.require_room(path, raw, needed, f"{lines_there:,} lines")
+    # LIBSVM's text has index:value pairs and no header
     if libsvm.is_libsvm(words):
         return _read_libsvm(path, raw, words)
+    # Comment lines above the table are no rows, but one may be its header
     end = above.end() if (above := COMMENTS.match(words)) else 0
     comments, words = words[:end], words[end:]
     sign = DELIMITERS.get(reading.delimiter or "", reading.delimiter) or _sniff_delimiter(words, reading)
     if reading.decimal == "comma" and sign == ",":
         between = "semicolon, tab, pipe or space between cells, which dataset.decimal=comma needs"
         raise FklError(f"{path}: has no {between}")
+    # Cells need far more memory than the text
     count = words.count(sign) + lines_there
     needed += PER_CELL * count + own_file.PER_COLUMN * (words.lstrip().partition("\n")[0].count(sign) + 1)
     own_file.require_room(path, raw, needed, f"{count:,} cells")
@@ -100,8 +105,10 @@ def without_lines(words: str, skip: int, path: str) -> str:
 
 def _read_libsvm(path: str, raw: bytes, words: str) -> FileColumns:
     """The label, and a column for each index, which is its name; `raw` is the file, maybe compressed."""
+    # Indices begin at 0 or at 1, as the file has them
     x, y = libsvm.read_libsvm(words.encode(), path)
     first = 0 if (x.indices == 0).any() else 1
+    # A dense array with all zeros may be much larger than the text
     needed = np.dtype(np.float64).itemsize * len(y) * x.shape[1]
     what = f"{path}, {len(y):,} samples of {x.shape[1]:,} features, with their zeros"
     if needed > own_file.memory_room(len(raw)):
@@ -109,6 +116,7 @@ def _read_libsvm(path: str, raw: bytes, words: str) -> FileColumns:
             f"{what}, would take {shown_bytes(needed)} of memory; a YAML with format: libsvm_sparse can read it"
         )
     require_memory(needed, what, own_file.LOWER)
+    # The label and one column per index; lines of the samples, for messages
     values = x.toarray()
     numbers = {libsvm.LABEL: y, **{str(index): values[:, index] for index in range(first, x.shape[1])}}
     columns = {name: FileColumn.of_numbers(column) for name, column in numbers.items()}
@@ -146,15 +154,18 @@ def has_names(first: Sequence[str], reading: Reading, where: str) -> bool:
 
 
 def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading) -> FileColumns:
+    # The first two records decide about the header and the width
     records = _read_records(words, sign, line)
     head = list(islice(records, 2))
     if not head:
         raise FklError(f"{path}: empty; must be a table with rows")
     (line, first), width = head[0], len(head[-1][1])
     header = has_names(first, reading, f"{path}, line {line}")
+    # One more cell than names: a column of row names, or a delimiter at every line's end
     one_short = header and width == len(first) + 1  # R leaves out the name of the column with names of rows
     if not one_short and (width != len(first) - 1 or first[-1]):  # the header alone ends with a delimiter
         width = len(first)
+    # The fast way for plain text, the slow one for quotes and uneven rows
     table = _cells_at_once(words, line, sign, width, header)
     if table is None:
         where = f"line {head[width != len(first)][0]}"
@@ -162,8 +173,10 @@ def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading)
             path, chain(head[header:], records), sign, width, where, partial(_skip_hint, words, line, reading)
         )
     columns = table.columns(reading)
+    # Nothing in the last column: the delimiter at the end of lines
     if one_short and not any(columns[-1].cells):  # all lines except the header end with a delimiter
         one_short, columns = False, columns[:-1]
+    # A first column without a name must hold names of rows, otherwise the header is too short
     quoted = words.count('\n"') >= len(table.lines)
     if one_short and not only_name_rows(columns[0].cells, quoted, sign):
         named = all(reading.number(cell) is None for cell in head[1][1])
@@ -172,10 +185,11 @@ def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading)
         ) or f"; {_cause_of_one_more(head[1][1], first, sign, words)}"
         cells = f"{count_of(width, 'cell')} where line {line} has {len(first)} (between cells: {_word_for(sign)})"
         raise FklError(f"{path}, line {head[1][0]}: {cells}{cause}")
+    # Names, columns and their place in the file
     names = ["", *first] if one_short else first[: len(columns)]
     by_name = dict(zip(distinct_names(names if header else [""] * width), columns, strict=True))
-    found = FileColumns(path, by_name, Place(path, "line", table.lines), len(table.lines))
-    return found.with_row_names(names) if header else found
+    file = FileColumns(path, by_name, Place(path, "line", table.lines), len(table.lines))
+    return file.with_row_names(names) if header else file
 
 
 def _word_for(sign: str) -> str:
@@ -187,6 +201,7 @@ def _cause_of_one_more(cells: Sequence[str], names: Sequence[str], sign: str, wo
     """Why rows may have one cell more than the header has names, and what to do."""
     if "'" in words and '"' not in words:
         return f"a cell with a delimiter needs double quotes, not single ones; or name all {len(cells)} columns"
+    # pandas reads numbers fast; this sees text only where a column is not numeric
     halves = any(one.lstrip("+-").isdecimal() and two.isdecimal() for one, two in pairwise(cells))
     if sign == "," and halves:
         means = "if commas are decimal or group digits, quote such cells, or separate cells by semicolons"
@@ -221,6 +236,7 @@ class _Table:
         """All columns; numbers are those of Python, to the last digit."""
         from pandas import read_csv
 
+        # Without rows, all columns are empty
         if not self.lines:
             return [FileColumn.of_text(CodedCells.of([]), reading)] * self.width
         frame = read_csv(
@@ -237,6 +253,7 @@ class _Table:
             low_memory=False,
             float_precision=exact_floats(),
         )
+        # Columns with padded numbers are read as text, because their zeros matter
         padded = self._padded_rows
         return [
             self._column_of_numbers(j, values, reading)
@@ -246,12 +263,14 @@ class _Table:
         ]
 
     def _column_of_numbers(self, j: int, column: "Series[Any]", reading: Reading) -> FileColumn:
+        # The number column, with its missing cells as NaN
         values = column.to_numpy(np.float64, copy=True)
         values += 0.0  # no negative zero, as in `Reading.number`
         holes = np.isnan(values)
         if reading.numbers_missing:
             holes |= np.isin(values, list(reading.numbers_missing))
             values[holes] = np.nan
+        # Whole numbers that were written plainly need no text of their own: it follows from the value
         cells = CellsOnDemand(len(values), partial(self._cells_of, j))
         if column.dtype.kind != "f" and not holes.any() and (size := np.abs(values)).max() < EXACT:
             digits = np.searchsorted(TENS, size, side="right") + 1 + (values < 0)
@@ -295,6 +314,7 @@ def _cells_by_record(
     hint: Callable[[], str],
 ) -> _Table:
     """The table of records that all have this number of cells, that of the line `where`."""
+    # Every record must have the same number of cells
     lines: list[int] = []
     rows: list[str] = []
     for line, row in records:
@@ -303,6 +323,7 @@ def _cells_by_record(
             raise FklError(f"{path}, line {line}: {count_of(len(row), 'cell')} where {other}{hint()}")
         lines.append(line)
         rows.append(CELL_END.join(row))
+    # Joined by signs that no cell has, so the cells' ends can be found at once
     body = ROW_END.join([*rows, ""]).encode()
     signs = np.frombuffer(body, np.uint8)
     ends = np.flatnonzero((signs == ord(CELL_END)) | (signs == ord(ROW_END)))
@@ -311,6 +332,7 @@ def _cells_by_record(
 
 def _skip_hint(words: str, line: int, reading: Reading) -> str:
     """Advice if a later line than this begins the rows that have the same number of cells, down to the last ones."""
+    # For each delimiter, how many lines at the end have equally many cells
     longest, begins = 0, (0, 0, "")
     for sign in DELIMITERS.values():
         with suppress(csv.Error):
@@ -318,6 +340,7 @@ def _skip_hint(words: str, line: int, reading: Reading) -> str:
             alike = list(takewhile(lambda one, last=widths[-1][1]: one[1] == last > 1, reversed(widths)))  # type: ignore[misc]
             if len(alike) > longest and len(alike) < len(widths):
                 longest, begins = len(alike), (*alike[-1], _word_for(sign))
+    # If they are enough, the table probably begins with the first of them
     number, width, word = begins
     begins_there = f"if the table begins at line {number}, which has {width} (between cells: {word})"
     return f"; {reading.as_typed(skip=number - 1)} {begins_there}" if longest >= LEAST_ROWS else ""
@@ -325,6 +348,7 @@ def _skip_hint(words: str, line: int, reading: Reading) -> str:
 
 def _cells_at_once(words: str, line: int, sign: str, width: int, header: bool) -> _Table | None:
     """The table of a text without quotes or blank lines; None for other texts, which must be read by records."""
+    # Where the rows begin: after blank lines and the header
     above = BLANK_LINES.match(words)
     begin = above.end() if above else 0
     if header:
@@ -332,6 +356,7 @@ def _cells_at_once(words: str, line: int, sign: str, width: int, header: bool) -
     rest = words[begin:].rstrip("\n") + "\n"
     if sign == " ":
         rest = rest.replace("\t", " ")
+    # Quotes and texts of one column need the slow way
     if '"' in words or not sign.isascii() or rest == "\n" or width == 1:  # a blank line may be a cell
         return None
     while (
@@ -339,6 +364,7 @@ def _cells_at_once(words: str, line: int, sign: str, width: int, header: bool) -
     ):  # spaces before a cell do not count, and several spaces that delimit count as one
         rest = rest.replace(sign + " ", sign)
     rest = rest.replace("\n ", "\n").replace(" \n", "\n").removeprefix(" ") if sign == " " else rest
+    # Cells end at delimiters and at line ends; every row must have `width` of them
     body = rest.encode()
     signs = np.frombuffer(body, np.uint8)
     ends = np.flatnonzero((signs == ord(sign)) | (signs == ord("\n")))
@@ -352,9 +378,9 @@ def _cells_at_once(words: str, line: int, sign: str, width: int, header: bool) -
 def _refuse_data(where: str, names: Sequence[str], reading: Reading) -> None:
     """Refuse names that look like a row of data: numbers that are not in order. Years and wavelengths are in order."""
     numbers = [reading.number(name) for name in names if not reading.is_hole(name)]
-    found = [number for number in numbers if number is not None]
-    steps = np.diff(found)
-    whole, fractions = all(number % 1 == 0 for number in found), len(found) > max(2, len(names) / 2)
+    numbers_known = [number for number in numbers if number is not None]
+    steps = np.diff(numbers_known)
+    whole, fractions = all(number % 1 == 0 for number in numbers_known), len(numbers_known) > max(2, len(names) / 2)
     in_order = ((whole or fractions) and (steps > 0).all()) or (whole and (steps < 0).all())
     if not in_order or "?" in names:
         shown = ", ".join(map(cut_cell, names[:NAMES_SHOWN])) + ", ..." * (len(names) > NAMES_SHOWN)
@@ -408,6 +434,7 @@ def _sniff_delimiter(words: str, reading: Reading) -> str:
 
     A comma if no delimiter is in the first line. The comma is not tried if decimals have a comma.
     """
+    # For each delimiter: how many lines have as many cells as the first, or one more
     fits: dict[str, int] = {}
     cells_of: dict[str, list[str]] = {}
     for sign in [sign for sign in DELIMITERS.values() if (reading.decimal, sign) != ("comma", ",")]:
@@ -416,6 +443,7 @@ def _sniff_delimiter(words: str, reading: Reading) -> str:
             if rows and len(rows[0]) > 1:
                 fits[sign] = max(sum(len(row) == width for row in rows) for width in (len(rows[0]), len(rows[0]) + 1))
                 cells_of[sign] = [cell for row in rows for cell in row]
+    # If several fit equally well, take the one with most numbers
     best = [sign for sign in fits if fits[sign] == max(fits.values())]
     if len(best) < 2:
         return best[0] if best else ","

@@ -34,9 +34,9 @@ class _Dealt(NamedTuple):
 
 def _parse_part_name(rows: str) -> _Dealt | None:
     """The fields of a part's name; None for a name without a number."""
-    if (found := DEALT.fullmatch(rows)) is None:
+    if (match := DEALT.fullmatch(rows)) is None:
         return None
-    side, number, portions, one_in = found.groups()
+    side, number, portions, one_in = match.groups()
     return _Dealt(side, int(number), int(portions or 1), Fraction(one_in or 1))
 
 
@@ -44,8 +44,8 @@ def require_part(rows: str) -> None:
     """Refuse an unknown part of the rows, with a `BadValue`."""
     dealt = _parse_part_name(rows)
     fits = dealt is not None and ("_of_" not in rows or dealt.number < dealt.portions) and dealt.one_in >= 1
-    known = rows in FIXED or fits
-    require(known, "rows", rows, ALLOWED)
+    is_known = rows in FIXED or fits
+    require(is_known, "rows", rows, ALLOWED)
 
 
 def is_judged(rows: str) -> bool:
@@ -76,22 +76,27 @@ def in_part(rows: str, group: NDArray[np.int64]) -> NDArray[np.bool_]:
     -------
     (n,) bool
     """
+    # Names without a number
     if rows == "all":
         return np.ones(len(group), np.bool_)
     if rows in ("even", "odd"):
         return np.arange(len(group)) // BLOCK % 2 == ("even", "odd").index(rows)
+    # One generator deals the portions, the same for all seeds; the other divides the portion, anew for each number
     side, number, portions, one_in = _parse_part_name(rows) or _Dealt(rows)
     of_portions = np.random.default_rng([BLOCK, portions])
     anew = np.random.default_rng([BLOCK, portions, number])
     chosen = np.zeros(len(group), np.bool_)
-    for one in np.unique(group):
-        mine = np.flatnonzero(group == one)
+    # Group by group, so every site is in both halves
+    for group_number in np.unique(group):
+        mine = np.flatnonzero(group == group_number)
         blocks = np.arange(_count_blocks(len(mine), portions))
         block = np.arange(len(mine)) * len(blocks) // len(mine)
+        # The first and the second half, without the block in the middle, whose rows are similar to both
         if side in ("early", "late"):
             middle = len(blocks) // 2
             chosen[mine] = block < middle if side == "early" else block > middle
             continue
+        # The portion's blocks, half of them for each side, and of these the wanted share
         portion = of_portions.permutation(blocks)[number % portions :: portions] if portions > 1 else blocks
         portion = anew.permutation(portion)[(side == "judge") :: 2]
         chosen[mine] = np.isin(block, portion[: math.ceil(len(portion) / one_in)])
@@ -117,19 +122,22 @@ def one_in(rows: str, group: NDArray[np.int64], needed: int | NDArray[np.int64])
         Number of rows that a run reads, in total or from each group.
     """
     dealt = _parse_part_name(rows) or _Dealt(rows)
+    # How many blocks each group's part has, and how many rows the smallest of them
     blocks, size = np.zeros((2, group.max() + 1), np.int64)  # of each group's part: blocks, and their least size
-    for one in np.unique(group):
-        count = int(np.sum(group == one))
+    for group_number in np.unique(group):
+        count = int(np.sum(group == group_number))
         whole = _count_blocks(count, dealt.portions)
-        blocks[one], size[one] = whole // dealt.portions // 2, count // whole
+        blocks[group_number], size[group_number] = whole // dealt.portions // 2, count // whole
+    # The blocks that each group needs, and the largest share 1 / ratio that gives no group fewer
     if isinstance(needed, int):  # a share of it from each group
         needed = np.ceil(needed * blocks * size / max(blocks @ size, 1)).astype(np.int64)
     least = np.where(size > 0, np.minimum(-(-needed // np.maximum(size, 1)), blocks), blocks)
     ratio = np.min(blocks / np.maximum(least, 1), where=least > 0, initial=np.max(blocks))
+    # As a decimal number of four digits, rounded to keep enough blocks
     up, down = np.ceil(1e4 * ratio) / 1e4, np.floor(1e4 * ratio) / 1e4  # up: no block too many where exact
     enough = (np.ceil(blocks / up) >= least).all()
-    told = f"{up if enough else down:.4f}".rstrip("0").rstrip(".")
-    return f"{rows}_one_in_{told}" if down > 1 else rows
+    share = f"{up if enough else down:.4f}".rstrip("0").rstrip(".")
+    return f"{rows}_one_in_{share}" if down > 1 else rows
 
 
 def _count_blocks(rows: int, portions: int) -> int:

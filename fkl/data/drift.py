@@ -64,14 +64,17 @@ class Drift(Keys):
         """
         rows = self.clients * self.rounds
         require_memory(8 * rows * (self.dimension + 2 + 3 * self.centres), f"the {rows} rows", "dataset.rounds")
+        # Draw samples, noise, centres and the concepts' coefficients, in an order that seeds depend on
         x = rng.standard_normal((rows, self.dimension))
         noise = rng.standard_normal(rows) * np.sqrt(self.noise_variance)
         centres = rng.standard_normal((self.centres, self.dimension))
         ahead = (rng.random(self.clients) * self.every).astype(np.int64) * (not self.clients_alike)
         b = rng.standard_normal(((self.rounds + 2 * self.every) // self.every + 1, self.centres))
+        # Kernel values between samples and centres: |x|^2 - 2 x'c + |c|^2
         distance = (x**2).sum(axis=1)[:, None] - 2 * x @ centres.T + (centres**2).sum(axis=1)
         k = np.exp(-distance / (2 * self.bandwidth**2))
         t = (np.arange(self.rounds) + ahead[:, None]).reshape(-1)
+        # `ahead` shifts clients in time, unless all drift alike
         # Coefficients b of each round, (n, centres), from those of the concepts
         j, begun = np.divmod(t, self.every)
         if self.kind == "gradual":
@@ -79,6 +82,7 @@ class Drift(Keys):
             b_of_round = (1 - a) * b[j] + a * b[j + 1]
         else:
             b_of_round = b[j % 2 if self.kind == "recurring" else j]
+        # Expected values without noise, which judges compare with
         expected = (k * b_of_round).sum(axis=1)
         return Table(
             x=x,

@@ -71,12 +71,14 @@ class Ellipses(Keys):
         """
         count = self.rows + self.test_rows
         require_memory(count * ROW_BYTES, f"the {count} rows", "dataset.rows or dataset.test_rows")
+        # Training rows lie in the subspace of their site, test rows anywhere
         site = np.arange(self.rows) * self.per_side**2 // self.rows
         low, high = self.subspaces()
         learned = rng.uniform(low[site], high[site])
         tested = rng.uniform(BOX[0], BOX[1], (self.test_rows, 2))
         place = ((tested - BOX[0]) / (BOX[1] - BOX[0]) * self.per_side).astype(np.int64)
         site = np.concatenate([site, place @ [self.per_side, 1]])
+        # Labels depend on the place without noise
         clean = np.concatenate([learned, tested])
         noise = rng.standard_normal(clean.shape) * np.sqrt(self.noise_variance)
         return Table(

@@ -71,6 +71,7 @@ class Reading:
     of_file: str = ""
 
     def __post_init__(self) -> None:
+        # Check the keys one after another; each message says what is allowed
         allowed = f"one of {', '.join(DELIMITERS)}, a single character that no number contains, or null to detect it"
         require(self.delimiter is None or _is_delimiter(self.delimiter), "delimiter", self.delimiter, allowed)
         require(self.decimal in DECIMALS, "decimal", self.decimal, "point or comma")
@@ -84,11 +85,12 @@ class Reading:
         require(fits, "header", self.header, "true, false, or null to detect it")
         fits = type(self.skip) is int and self.skip >= 0
         require(fits, "skip", self.skip, "the number of lines above the header, 0 or more")
+        # Markers as words, because cells are words
         if self.hole is not None:
             fits = all(isinstance(marker, str | int | float | None) for marker in self.hole)
             require(fits, "hole", self.hole, "a list of words and numbers, such as [N/A,-200], or null")
-            words = tuple("null" if marker is None else str(marker).strip() for marker in self.hole)
-            object.__setattr__(self, "hole", words)
+            markers = tuple("null" if marker is None else str(marker).strip() for marker in self.hole)
+            object.__setattr__(self, "hole", markers)
 
     def as_plain(self) -> dict[str, Any]:
         """Keys that are not their default, for JSON."""
@@ -121,11 +123,11 @@ class Reading:
     @property
     def words_missing(self) -> list[str]:
         """Common spellings of words that mark missing cells, and the empty one."""
-        words = [word for word in self._words if _finite_float(word) is None or word == "nan"]
-        found = [
-            spelt for word in words for spelt in (word, word.upper(), word.title(), "NaN" if word == "nan" else word)
+        markers = [word for word in self._words if _finite_float(word) is None or word == "nan"]
+        spellings = [
+            spelt for word in markers for spelt in (word, word.upper(), word.title(), "NaN" if word == "nan" else word)
         ]
-        return ["", *found]
+        return ["", *spellings]
 
     def number(self, cell: str) -> float | None:
         """The number in a cell of text; None if it is not a number."""
@@ -138,6 +140,7 @@ class Reading:
 
     def hint(self, cell: str) -> str:
         """Advice on a cell that is no number: keys with which it would be one, or how to write it; empty for a word."""
+        # Try other signs: a number that becomes readable shows which key is wrong
         read: dict[float, str] = {}
         for decimal in (self.decimal, *DECIMALS):
             for thousands in (self.thousands, None, *THOUSANDS):
@@ -150,6 +153,7 @@ class Reading:
                         )
         if read:
             return ", ".join(f"{keys} reads it as {number:.12g}" for number, keys in read.items())
+        # Otherwise show how to write the number that the cell contains
         if number_inside(cell) is None:
             return ""
         shown = plain_number(cell, DECIMALS[self.decimal])
@@ -212,6 +216,7 @@ def days_of_date(cell: object, date_format: str) -> float:
 
     A cell that is a date already needs no format.
     """
+    # A date of a typed file, or text in the format; NaN if it is none
     try:
         if isinstance(cell, date):  # including dates of pandas, and its NaT
             moment = datetime.fromisoformat(cell.isoformat())
@@ -228,13 +233,15 @@ def codes_of_words(cells: Iterable[str], words: Sequence[str]) -> NDArray[np.flo
     A cell that is not in the list has the index of a word that is the same whole number, as 1.0 is 1; else of the word
     ``other``; else NaN.
     """
+    # Words in one Unicode form; 3.0 and 3 are the same whole number
     code = {normalize("NFC", word): float(number) for number, word in enumerate(words)}
     whole = {whole_number(word): number for word, number in reversed(code.items())}
     other = code.get(OTHER, np.nan)
-    found = list(cells)
-    spelt = {cell: normalize("NFC", cell) for cell in dict.fromkeys(found)}
+    cells_read = list(cells)
+    # Each different cell once
+    spelt = {cell: normalize("NFC", cell) for cell in dict.fromkeys(cells_read)}
     of = {cell: code.get(word, whole.get(whole_number(word), other)) for cell, word in spelt.items()}
-    return np.array([of[cell] for cell in found], np.float64)
+    return np.array([of[cell] for cell in cells_read], np.float64)
 
 
 def whole_number(word: str) -> str:
@@ -316,13 +323,13 @@ class Encoder:
     @classmethod
     def of_json(cls, text: str) -> "Encoder":
         """The encoder whose text `as_json` wrote."""
-        told = json.loads(text)
-        words = {column: tuple(words) for column, words in told["words"].items()}
-        reading = told.get("reading", {"decimal": told.get("decimal", "point")})  # older models have only the sign
-        new = told.get("new_words", ())
+        values = json.loads(text)
+        words = {column: tuple(words) for column, words in values["words"].items()}
+        reading = values.get("reading", {"decimal": values.get("decimal", "point")})  # older models have only the sign
+        new = values.get("new_words", ())
         new = tuple(words) if new is True else tuple(new or ())  # older models have one fact for all columns of words
-        later = Reading.of_plain(reading), dict(told.get("dates", {})), new
-        return cls(tuple(told["columns"]), words, tuple(told["labels"]), told["one_hot"], told["fill"], *later)
+        later = Reading.of_plain(reading), dict(values.get("dates", {})), new
+        return cls(tuple(values["columns"]), words, tuple(values["labels"]), values["one_hot"], values["fill"], *later)
 
     def x(self, frame: "DataFrame") -> NDArray[np.float64]:
         """Features (n, d) of rows, not scaled; columns that are not needed are ignored.
@@ -332,8 +339,9 @@ class Encoder:
         fkl.basics.errors.FklError
             If a column is missing, or a cell is neither a finite number nor a known word.
         """
-        found = self._values(frame)
-        for column, values in found.items():
+        # Numbers and codes of all columns; the first cell that is none is an error
+        values_of = self._values(frame)
+        for column, values in values_of.items():
             words = self.words.get(column, ())
             bad = ~np.isfinite(values)
             if bad.any():
@@ -343,10 +351,11 @@ class Encoder:
                 allowed = f"one of {', '.join(words[:WORDS_SHOWN])}{more}" if words else written
                 cell = "an empty cell" if frame[column].isna().iloc[row] else in_one_line(frame[column].iloc[row])
                 raise FklError(f"row {row + 1}, column {in_one_line(column)}: {cell} must be {allowed}")
-        return self.features(found)
+        return self.features(values_of)
 
     def features(self, found: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
         """Features (n, d) of the numbers or codes (n,) of all columns."""
+        # All features in one array, filled column by column
         rows = len(next(iter(found.values()), ()))
         x, begin = np.empty((rows, len(self.feature_names))), 0
         for column, values in found.items():
@@ -360,6 +369,7 @@ class Encoder:
 
     def passed_over(self, frame: "DataFrame") -> str:
         """A warning with the number of rows whose words no training row had; empty if no row has one."""
+        # Rows with words that no training row had, by column
         new = {}
         for name, values in self._values(frame).items():
             words, cells = self.words.get(name, ()), frame[name]
@@ -369,6 +379,7 @@ class Encoder:
                 new[name] = rows.to_numpy()
         if not new:
             return ""
+        # Show the first such row, and count all of them
         column, rows = next(iter(new.items()))
         row, count = int(rows.argmax()), int(np.logical_or.reduce([*new.values()]).sum())
         cell = f"row {row + 1}, column {in_one_line(column)}: {in_one_line(frame[column].iloc[row])}"
@@ -381,6 +392,7 @@ class Encoder:
 
     def _values(self, frame: "DataFrame") -> dict[str, NDArray[np.float64]]:
         """Numbers or codes by column, NaN for cells that cannot be read."""
+        # Every column is needed, and only once
         lacking = [column for column in self.columns if column not in frame]
         if lacking:
             raise FklError(f"no column {in_one_line(lacking[0])}; needed: {in_one_line(', '.join(self.columns))}")
@@ -390,7 +402,8 @@ class Encoder:
         from pandas import to_numeric
         from pandas.api.types import is_numeric_dtype
 
-        found = {}
+        # Words become codes, dates become days, and the rest must be numbers
+        values_of = {}
         for column in self.columns:
             cells, words, date_format = frame[column], self.words.get(column, ()), self.dates.get(column)
             if self.reading.hole is not None:
@@ -404,8 +417,9 @@ class Encoder:
             else:
                 numbers = cells if is_numeric_dtype(cells) else cells.map(self._number_of_text)
                 values = to_numeric(numbers, errors="coerce").to_numpy(np.float64, na_value=np.nan)
-            found[column] = np.where(cells.isna(), self.fill.get(column, np.nan), values)
-        return found
+            # A missing cell gets the column's fill, or NaN
+            values_of[column] = np.where(cells.isna(), self.fill.get(column, np.nan), values)
+        return values_of
 
     def _is_hole(self, cell: object) -> bool:
         """Whether a cell is one that the user declared to mark missing values."""
@@ -456,6 +470,7 @@ class UserRows:
 
     def new_words(self, rows: NDArray[np.bool_]) -> str:
         """A note about words that none of these rows has, where such words get no feature; empty if there are none."""
+        # Words whose code no training row has
         new, first = np.zeros(len(self.y), np.bool_), ""
         for column, values in zip(self.encoder.columns, self.values.T, strict=True):
             if self.encoder.one_hot and column in self.encoder.words and column not in self.listed:
@@ -477,19 +492,22 @@ class UserRows:
         fkl.basics.errors.FklError
             If a column has no number in these rows, or a row has a word without a code or a class that they lack.
         """
+        # A class that no training row has cannot be learned
         if self.encoder.labels:
             require_learned_classes(self.y, rows, lambda number: self.encoder.labels[int(number)], f"{where}: ")
         if not self.encoder.words and not self.means:
             return self.encoder, self.values
+        # Words count in the order of the file, which may differ from that of the rows
         in_file = np.flatnonzero(rows)[np.argsort(self.number[rows])]
         words, fill, values_of = dict(self.encoder.words), dict(self.encoder.fill), {}
         new_words = tuple(column for column in words if self.encoder.one_hot and column not in self.listed)
         encoder = replace(self.encoder, words=words, fill=fill, new_words=new_words)
+        # Codes of training rows' words only; with one_hot, a new word has no feature
         for column, values in zip(encoder.columns, self.values.T, strict=True):
             place = f"{where}, column {cut_text(column, NAME_SHOWN)}"
             if column in words and column not in self.listed:
-                found, first = np.unique(values[in_file], return_index=True)
-                places = found[np.argsort(first)].astype(np.int64)  # in the order in which they first appear
+                codes_found, first = np.unique(values[in_file], return_index=True)
+                places = codes_found[np.argsort(first)].astype(np.int64)  # in the order in which they first appear
                 code = np.full(len(words[column]), len(places) if encoder.one_hot else np.nan)
                 code[places] = np.arange(len(places))
                 coded = code[values.astype(np.int64)]
@@ -497,12 +515,14 @@ class UserRows:
                     word = in_one_line(words[column][int(values[np.isnan(coded).argmax()])])
                     mend = "dataset.text=one_hot gives it no feature, dataset.words lists all words"
                     raise FklError(f"{place}: no training row has the word {word!r}; {mend}")
+                # The fill is a code too, and must be a known word
                 if column in fill and np.isfinite(given := float(code[int(fill[column])])):
                     fill[column] = given
                 elif column in fill:  # no training row has the word, so a new row with a missing cell is refused
                     del fill[column]
                 words[column] = tuple(words[column][known] for known in places)
                 values = coded
+            # A missing number becomes the mean of the training rows
             elif self.means and column not in fill and column not in words:
                 known = values[rows & ~np.isnan(values)]
                 if not len(known):

@@ -56,9 +56,10 @@ def two_classes(labels: NDArray[np.float64], where: str, negative: float, first_
     FklError
         If there is another label, or only one of the two.
     """
-    known = (labels == negative) | (labels == 1.0)
-    if not known.all():
-        row = int(known.argmin())
+    # Only the two labels, and each of them at least once
+    is_known = (labels == negative) | (labels == 1.0)
+    if not is_known.all():
+        row = int(is_known.argmin())
         raise FklError(f"{where}, line {row + first_line}: label {labels[row]:g} is neither {negative:g} nor 1")
     for label in (negative, 1.0):
         if label not in labels:
@@ -69,9 +70,9 @@ def two_classes(labels: NDArray[np.float64], where: str, negative: float, first_
 def is_libsvm(text: str) -> bool:
     """Whether the first lines are samples, and not numbers and times of day."""
     lines = (line for line in text.split("\n", 1000)[:1000] if line.strip() and not line.lstrip().startswith("#"))
-    found = [LINE.fullmatch(line) for line in islice(lines, LOOKED_AT)]
-    return all(found) and any(
-        match is not None and match["pairs"] and not CLOCK.fullmatch(match["pairs"]) for match in found
+    matches = [LINE.fullmatch(line) for line in islice(lines, LOOKED_AT)]
+    return all(matches) and any(
+        match is not None and match["pairs"] and not CLOCK.fullmatch(match["pairs"]) for match in matches
     )
 
 
@@ -108,26 +109,30 @@ def read_libsvm(
     """
     from scipy.sparse import csr_array
 
+    # Groups of a ranking are another kind of task
     if b"qid:" in raw:
         line = raw.count(b"\n", 0, raw.index(b"qid:")) + 1
         raise FklError(f"{where}, line {line}: has qid, the groups of a ranking, which no method learns; remove it")
+    # Parse all at once; only if that fails, search for the line to blame
     parsed = _parse_in_any_order(raw)
     written = "a label and different index:value pairs"
     if parsed is None:
         raise FklError(_blame_line(raw, where, lambda block, _: _parse_in_any_order(block) is not None, written))
-    found, labels = csr_array(parsed[0]), parsed[1]
+    sparse, labels = csr_array(parsed[0]), parsed[1]
     if not len(labels):
         raise FklError(f"{where}: has no samples")
-    highest = int(found.indices.max(initial=0)) - first + 1
+    # Indices from `first` on; width from the largest index, unless it is known
+    highest = int(sparse.indices.max(initial=0)) - first + 1
     width = highest if features is None else features
-    wrong = np.flatnonzero(~np.isfinite(found.data) | (found.indices < first) | (found.indices - first >= width))
+    # Values and labels must be finite, and indices in range
+    wrong = np.flatnonzero(~np.isfinite(sparse.data) | (sparse.indices < first) | (sparse.indices - first >= width))
     if wrong.size or not np.isfinite(labels).all():
-        row = int(np.searchsorted(found.indptr, wrong[0], side="right")) - 1 if wrong.size else len(labels)
+        row = int(np.searchsorted(sparse.indptr, wrong[0], side="right")) - 1 if wrong.size else len(labels)
         row = min(row, int(np.append(~np.isfinite(labels), True).argmax()))
         samples = (n for n, line in enumerate(raw.split(b"\n"), 1) if line.partition(b"#")[0].strip())
         finite = "a finite label and finite values" + f" of features {first} to {width - 1 + first}" * bool(features)
         raise FklError(f"{where}, line {next(islice(samples, row, None))}: must have {finite}")
-    return csr_array((found.data, found.indices - first, found.indptr), shape=(len(labels), width)), labels
+    return csr_array((sparse.data, sparse.indices - first, sparse.indptr), shape=(len(labels), width)), labels
 
 
 def _parse_in_any_order(raw: bytes) -> "tuple[csr_matrix, NDArray[np.float64]] | None":
@@ -201,6 +206,7 @@ def read_dense(
     FklError
         The errors of `read_sparse`, and one if there are fewer samples.
     """
+    # Fill the arrays block by block, so the text may be larger than the memory
     x, labels = np.empty((rows, features)), np.empty(rows)
     done = 0
     for block in _whole_lines(pieces):
@@ -216,6 +222,7 @@ def read_dense(
 
 def _whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Blocks of about `BLOCK` bytes that end with a line."""
+    # Blocks end with a line, because a sample must not be cut
     waiting: list[bytes] = []
     size = 0
     for piece in pieces:
@@ -236,6 +243,7 @@ def _parse_samples(
     """Samples and labels of a text with one sample per line."""
     from scipy.sparse import csr_array
 
+    # A line that is no sample has no row, so the counts differ
     parsed = _try_parsing(raw, features)
     # The parser skips empty lines and comments. Published files have none, so line numbers in messages are right.
     if parsed is None or len(parsed[1]) != raw.count(b"\n") + (not raw.endswith(b"\n") and raw != b""):
@@ -246,6 +254,7 @@ def _parse_samples(
 
         written = f"a label and index:value pairs of ascending indices from 1 to {features}"
         raise FklError(_blame_line(raw, where, fits, written, first_line))
+    # All values finite
     x, labels = csr_array(parsed[0]), parsed[1]
     finite = np.isfinite(x.data)
     if not finite.all():
@@ -269,6 +278,7 @@ def _try_parsing(raw: bytes, features: int | None) -> "tuple[csr_matrix, NDArray
 
 def _blame_line(raw: bytes, where: str, fits: Callable[[bytes, int], bool], written: str, first_line: int = 1) -> str:
     """Message about the first line that is not a sample, found by bisection; `fits` takes lines and their number."""
+    # Bisection: parsing is fast, so few parses find the line
     lines = raw.removesuffix(b"\n").split(b"\n")
     good, bad = 0, len(lines)  # all lines before `good` fit, those before `bad` do not
     while bad - good > 1:

@@ -41,26 +41,31 @@ def normalise_table(table: Table, scaling: str = "unit_ball", rows: NDArray[np.b
         If a value is not finite, too large or too small to be scaled, or too large to stay unscaled, all features are
         0, or the target is constant. The message names file or data set, row (among those used) and column.
     """
+    # Every number must be finite before it is scaled
     where = table.where
     target, not_finite = ("the target",), "not a finite number"
     y = table.y[:, None]
     _require_all(np.isfinite, y, target, where, not_finite)
+    # Sparse features keep their zeros, so they are never scaled
     if not isinstance(table.x, np.ndarray):
         if scaling != "none":
             raise FklError(f"scaling={scaling}: must be none for {where}, whose features are stored sparse")
         return table  # its loader has checked every number
     _require_all(np.isfinite, table.x, table.feature_names, where, not_finite)
+    # Without scaling, numbers must not be so large that squares overflow
     if scaling == "none":
         too_large = f"too large for scaling=none; must be at most {LARGEST:g}"
         _require_all(_fits_small_type, y, target, where, too_large)
         _require_all(_fits_small_type, table.x, table.feature_names, where, too_large)
         return table
+    # The target's range, over training rows if the others must not be seen
     of_y = table.y[rows]
     low, high = float(of_y.min()), float(of_y.max())
     if low == high:
         every = "row" if rows is ALL else "training row"
         raise FklError(f"{where}: the target is {low} in every {every}: it cannot be scaled to [0, 1]")
     _require_extent(high - low, low, high, f"{where}: the target")
+    # Features: divided by the largest norm, or each to [0, 1]
     if scaling == "unit_ball":
         with np.errstate(over="ignore", under="ignore"):
             squared_norms = by_block(lambda x: np.einsum("nd,nd->n", x, x), table.x[rows])
@@ -79,10 +84,12 @@ def normalise_table(table: Table, scaling: str = "unit_ball", rows: NDArray[np.b
             what = f"{where}: column {in_one_line(table.feature_names[column])}"
             _require_extent(extent[column], x_low[column], x_high[column], what)
         x_unit = np.where(extent > 0, extent, 1.0)
+    # Classes keep their numbers
     classes = table.encoder is not None and table.encoder.labels
     scale = Scale(x_low, x_unit) if classes else Scale(x_low, x_unit, low, high - low)
     expected = None if table.expected is None else scale.y(table.expected)
     x, y = by_block(scale.x, table.x), by_block(scale.y, table.y)
+    # Rows that did not set the scale may lie outside, but not far outside
     if rows is not ALL:
         far = f"more than {LARGEST:g} times as large as those of training rows"
         _require_all(_fits_small_type, y[:, None], target, where, far)
@@ -108,9 +115,10 @@ def _require_all(
     wrong: str,
 ) -> None:
     """Raise an error for the first value that does not fit."""
+    # In blocks, so no mask of all cells is needed
     for some in row_blocks(len(values)):
-        if not (found := fits(values[some])).all():
-            row, column = np.argwhere(~found)[0]
+        if not (is_fitting := fits(values[some])).all():
+            row, column = np.argwhere(~is_fitting)[0]
             row += some.start
             cell = f"{where}, row {row + 1}, column {in_one_line(names[column])}: {values[row, column]}"
             raise FklError(f"{cell} is {wrong}")

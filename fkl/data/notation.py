@@ -57,17 +57,19 @@ FEWEST_NUMBERS = 3
 
 def number_inside(cell: str) -> tuple[str, str] | None:
     """The only number in a cell and all that stands around it; None if it has no number, several, or is a name."""
-    found = WITH_ONE_NUMBER.fullmatch(cell)
-    if found is None or NAME.search(found["before"]) or RANK.match(found["after"]):
+    # A number inside a name, such as 5G, is none
+    match = WITH_ONE_NUMBER.fullmatch(cell)
+    if match is None or NAME.search(match["before"]) or RANK.match(match["after"]):
         return None
-    number, exponent = found["number"], found["exponent"] or ""
-    around, before = ("".join(part.split()) for part in (found["before"] + found["after"], found["before"]))
+    # What is a date, a range or an id is none either
+    number, exponent = match["number"], match["exponent"] or ""
+    around, before = ("".join(part.split()) for part in (match["before"] + match["after"], match["before"]))
     whole = number.isdecimal() and not exponent
     if MONTH.fullmatch(around) or (whole and len(before) > MOST_SIGNS):
         return None
     if exponent[:1] in (*"+-", MINUS) and number.isdecimal():  # 50-100 is a range
         return None
-    return found["sign"] + number + exponent, around
+    return match["sign"] + number + exponent, around
 
 
 def plain_number(cell: str, decimal: str) -> str:
@@ -80,23 +82,27 @@ def plain_number(cell: str, decimal: str) -> str:
     decimal : {".", ","}
         The decimal sign of the file: ``1.234 kg`` is 1.234 or 1234.
     """
-    found = WITH_ONE_NUMBER.fullmatch(cell)
-    assert found is not None
-    before, text, after = found["before"].strip(), found["number"], found["after"].strip()
+    # What the cell may mean: hexadecimal, a fraction, or a number with signs between its digits
+    match = WITH_ONE_NUMBER.fullmatch(cell)
+    assert match is not None
+    before, text, after = match["before"].strip(), match["number"], match["after"].strip()
     signs = re.sub(r"\d", "", text)
     if text[:2] in ("0x", "0X"):
         text = str(int(text, 16))
     elif re.search(FRACTION, text):
         text = f"{int(text[:-1].strip() or 0) + numeric(text[-1]):.12g}"
     else:
+        # Groups of three digits, or a decimal sign
         in_groups = re.fullmatch(GROUPED, text) and len(set(signs)) == 1 and signs != decimal
         head, _, tail = text.rpartition(signs[-1]) if signs and not in_groups else (text, "", "")
         text = f"{re.sub(r'[^0-9]', '', str(head))}.{tail}"
-    exponent = re.sub(r"^[^\d]*10\s*\^?\s*(?=\S)|^[a-zA-Z]", "", (found["exponent"] or "").translate(RAISED).lstrip())
+    # An exponent in any notation, and a sign before or after the number
+    exponent = re.sub(r"^[^\d]*10\s*\^?\s*(?=\S)|^[a-zA-Z]", "", (match["exponent"] or "").translate(RAISED).lstrip())
     number = float(f"{text}e{exponent.replace(MINUS, '-') or 0}")
-    beside = [found["sign"].strip(), before[:1], before[-1:], after if found["number"][-1] not in ".," else ""]
+    beside = [match["sign"].strip(), before[:1], before[-1:], after if match["number"][-1] not in ".," else ""]
     minus = any(sign and sign in DASHES for sign in beside)
     positive, negative = f"{number:.12g}", f"{-number:.12g}"
+    # Brackets may mean a negative number or nothing, so show both
     if "(" in before and ")" in after:
         return f"{positive} or {negative}"
     return negative if minus else positive
@@ -118,19 +124,22 @@ def first_in_other_notation(
     of_classes : bool
         Whether these are the labels of classes: then ``grade 3`` is a name.
     """
+    # Number and surroundings of each distinct cell
     inside = [None if plain else number_inside(cell) for cell, plain in zip(cells, is_number, strict=True)]
     numbers_of: dict[str, set[str]] = {}
-    for found in filter(None, inside):
-        numbers_of.setdefault(found[1], set()).add(found[0])
+    for pair in filter(None, inside):
+        numbers_of.setdefault(pair[1], set()).add(pair[0])
 
-    def is_alike(found: tuple[str, str] | None) -> bool:
-        if found is None or (of_classes and re.match(r"[^\W\d_]", found[1])):
+    # Surroundings that several numbers share are a unit, not part of a name
+    def is_alike(pair: tuple[str, str] | None) -> bool:
+        if pair is None or (of_classes and re.match(r"[^\W\d_]", pair[1])):
             return False
-        few = len(found[1]) <= MOST_SIGNS and not any(map(str.isdigit, found[1]))
-        return few or len(numbers_of[found[1]]) >= FEWEST_NUMBERS
+        few = len(pair[1]) <= MOST_SIGNS and not any(map(str.isdigit, pair[1]))
+        return few or len(numbers_of[pair[1]]) >= FEWEST_NUMBERS
 
-    alike = np.array([is_alike(found) for found in inside], np.bool_)
-    different = {found[0] for found, taken in zip(inside, alike, strict=True) if found and taken}
+    # Only a column that is mostly numbers has numbers in another notation
+    alike = np.array([is_alike(pair) for pair in inside], np.bool_)
+    different = {pair[0] for pair, taken in zip(inside, alike, strict=True) if pair and taken}
     different |= {cell for cell, plain in zip(cells, is_number, strict=True) if plain}
     mostly = 2 * count[alike | is_number].sum() > count.sum()
     return int(alike.argmax()) if alike.any() and mostly and len(different) >= FEWEST_NUMBERS else None

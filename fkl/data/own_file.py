@@ -90,6 +90,7 @@ def read_bytes(path: str) -> bytes:
     FklError
         If there is no such file, it is a folder, a pipe or a device, it cannot be read, or is too large.
     """
+    # A regular file that fits in memory several times, because its text is parsed from it
     try:
         require(Path(path).is_file(), "path", path, "an existing file, not a folder, pipe or device")
         with Path(path).open("rb") as stream:
@@ -123,6 +124,7 @@ def decompress_text(path: str, raw: bytes) -> bytes:
     FklError
         If it is not text, is damaged, or is longer than fits in memory or than a file of its size should be.
     """
+    # Decompress by suffix or by the first bytes, since downloads often lose their suffix
     marked = next((suffix for mark, suffix in PACKED.items() if raw.startswith(mark)), "")
     unpack = OPENERS.get(Path(path).suffix.lower(), OPENERS.get(marked))
     try:
@@ -136,6 +138,7 @@ def decompress_text(path: str, raw: bytes) -> bytes:
             content = raw
     except (*DAMAGE, ValueError) as error:
         raise FklError(f"{path}: cannot be decompressed, it is damaged or cut short: {error}") from None
+    # Files that are no tables, such as web pages and pictures, are named
     for pattern, kind in KINDS.items():
         if pattern.match(content[:LOOKED_AT]):
             raise FklError(f"{path}: is {kind.replace('(path', f'({path!r}')}")
@@ -153,20 +156,22 @@ def _read_in_pieces(path: str, raw: bytes, stream: BinaryIO) -> bytes:
 
 def _only_table(path: str, archive: zipfile.ZipFile) -> str:
     """Name of the only file in an archive, or of the only one whose suffix is that of a table."""
+    # Office documents and numpy's archives are zip files too
     names = archive.namelist()
     for name, kind in OFFICE.items():
         if name in names:
             raise FklError(f"{path}: is {kind}")
     if any(name.endswith(".npy") for name in names):
         raise FklError(f"{path}: has arrays of numpy; give it a name that ends in .npz")
+    # The only file, or the only one with the suffix of a table
     files = [name for name in names if not name.endswith("/") and not name.startswith(("__MACOSX/", "."))]
     tables = [name for name in files if Path(name).suffix.lower() in TABLES]
-    found = files if len(files) == 1 else tables
-    if len(found) != 1:
+    candidates = files if len(files) == 1 else tables
+    if len(candidates) != 1:
         count = f"{count_of(len(tables), 'table')} among {count_of(len(files), 'file')}"
-        shown = ", ".join(map(in_one_line, (tables or files)[:FILES_SHOWN])) + ", ..." * (len(found) > FILES_SHOWN)
+        shown = ", ".join(map(in_one_line, (tables or files)[:FILES_SHOWN])) + ", ..." * (len(candidates) > FILES_SHOWN)
         raise FklError(f"{path}: is a zip archive with {count}: {shown}; unpack the table and give its path")
-    return found[0]
+    return candidates[0]
 
 
 def decode_text(path: str, raw: bytes, encoding: str | None = None, as_typed: Callable[..., str] | None = None) -> str:
@@ -186,6 +191,7 @@ def decode_text(path: str, raw: bytes, encoding: str | None = None, as_typed: Ca
     FklError
         If it has another encoding or contains control characters; the message names the line.
     """
+    # The mark at the beginning decides, unless a key names the encoding
     marked = next((name for mark, name in MARKS.items() if raw.startswith(mark)), "utf-8-sig")
     try:
         words = raw.decode(encoding or marked)
@@ -195,14 +201,15 @@ def decode_text(path: str, raw: bytes, encoding: str | None = None, as_typed: Ca
         wrong = f"byte 0x{raw[at]:02x} is not text in {encoding or marked.removesuffix('-sig').upper()}"
         use = f"; {as_typed(encoding='latin-1')}, or cp1252, ... may read it" if as_typed else ""
         raise FklError(f"{path}, line {line}: {wrong}{use}") from None
+    # Signs that no table has show a wrong encoding or a binary file
     words = words.removeprefix("\ufeff").rstrip("\x1a")  # DOS ends a text with Ctrl-Z, and CP/M fills its last block
     if words.isascii() and not words.encode().translate(None, TEXT):
         return words  # in a long text, the search would take as long as reading it
-    if found := NO_TEXT.search(words):
-        line = words.count("\n", 0, found.start()) + 1
-        wide = f"utf-16-{'be' if words[0] == found[0] else 'le'}"
-        use = f"; {as_typed(encoding=wide)} may read it" if found[0] == "\0" and as_typed else ""
-        raise FklError(f"{path}, line {line}: the control character U+{ord(found[0]):04X} is not text{use}")
+    if sign := NO_TEXT.search(words):
+        line = words.count("\n", 0, sign.start()) + 1
+        wide = f"utf-16-{'be' if words[0] == sign[0] else 'le'}"
+        use = f"; {as_typed(encoding=wide)} may read it" if sign[0] == "\0" and as_typed else ""
+        raise FklError(f"{path}, line {line}: the control character U+{ord(sign[0]):04X} is not text{use}")
     return words
 
 

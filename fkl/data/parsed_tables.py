@@ -40,10 +40,12 @@ def read_cached(
     folder : Path
         Folder of the cached tables.
     """
+    # The name of the file in the cache depends on the content, on how it is read, and on the reader's code
     key = digest, Path(path).suffix.lower(), sorted(reading.as_plain().items()), _reader_version()
     file = folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.npz"
     with suppress(*DAMAGE):  # no file, or one that has changed since it was written
         return _unpack_columns(path, read_sealed(file), cache(parse))
+    # Read anew, and keep the arrays if they are not too large
     columns = parse()
     arrays = _pack_columns(columns)
     if arrays and sum(array.nbytes for array in arrays.values()) <= MOST:
@@ -69,6 +71,7 @@ def _reader_version() -> str:
 
 def _pack_columns(columns: FileColumns) -> dict[str, NDArray[Any]]:
     """Arrays from which `_unpack_columns` makes the columns again; none if some cells are typed dates."""
+    # Columns by name, their cells as codes and words, or as numbers alone
     about, codes = [], []
     for name, column in columns.by_name.items():
         words = column.cells.different if isinstance(column.cells, CodedCells) else None
@@ -78,13 +81,14 @@ def _pack_columns(columns: FileColumns) -> dict[str, NDArray[Any]]:
             codes.append(column.cells.code)
         whole = isinstance(column.cells, WholeNumbers)
         about.append([name, column.text, column.padded, column.fault, whole, words])
+    # Lines of the rows, as a range if they are consecutive
     place = columns.place
     assert isinstance(place, Place)
     lines = (place.numbers.start, place.numbers.stop) if isinstance(place.numbers, range) else None
-    told = json.dumps([about, place.unit, lines, columns.rows, columns.zeros_left_out, columns.row_names])
+    description = json.dumps([about, place.unit, lines, columns.rows, columns.zeros_left_out, columns.row_names])
     parts = list(columns.by_name.values())
     return {
-        "about": np.frombuffer(told.encode(), np.uint8),
+        "about": np.frombuffer(description.encode(), np.uint8),
         "numbers": np.array([column.numbers for column in parts]),
         "holes": np.packbits([column.holes for column in parts], axis=1),
         "codes": np.array(codes, np.int32),
@@ -94,6 +98,7 @@ def _pack_columns(columns: FileColumns) -> dict[str, NDArray[Any]]:
 
 def _unpack_columns(path: str, arrays: dict[str, NDArray[Any]], parse: Callable[[], FileColumns]) -> FileColumns:
     """Columns of a file at this path. Texts of numeric cells, which only messages show, are read when needed."""
+    # The reverse of `_pack_columns`
     about, unit, lines, rows, zeros_left_out, row_names = json.loads(arrays["about"].tobytes())
     codes = iter(arrays["codes"])
     holes_of = np.unpackbits(arrays["holes"], axis=1, count=rows).view(np.bool_)
@@ -101,6 +106,7 @@ def _unpack_columns(path: str, arrays: dict[str, NDArray[Any]], parse: Callable[
     for (name, text, padded, fault, whole, words), numbers, holes in zip(
         about, arrays["numbers"], holes_of, strict=True
     ):
+        # Words of numeric columns are read from the file again, if a message needs them
         cells: Any = CellsOnDemand(rows, partial(_cells_of, parse, name))
         if words is not None:
             cells = CodedCells(words, next(codes))

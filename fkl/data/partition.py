@@ -41,11 +41,13 @@ class Partition(Keys):
             raise FklError(
                 f"partition: the features of {table.where} are stored sparse, which only partition=vertical accepts"
             )
+        # Rows of each client and round, and which of them exist
         rows, present = self.dealt(table, rng)
         site = np.zeros(len(rows), np.int64)
         if len(table.site_names) > 1:
             for k, (mine, seen) in enumerate(zip(rows, present, strict=True)):
                 site[k] = np.bincount(table.site[mine[seen]]).argmax()
+        # Arrays by round, client and feature, filled in blocks of clients, because a copy may not fit in memory
         K, T = rows.shape
         x, y = np.empty((T, K, table.x.shape[1])), np.empty((T, K))
         here = np.empty((T, K), np.bool_)
@@ -86,11 +88,13 @@ class EqualShares(Partition):
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
         """The rows that `rows` chooses; all are used."""
+        # As many rounds as the rows allow, unless a key sets them
         size = len(table.y)
         rounds = max(size // self.clients, 1) if self.rounds is None else self.rounds
         require(rounds <= size, "rounds", rounds, f"at most {size}, the rows of the data set")
         allowed = f"at most {size // rounds} (each takes {rounds} of the data set's {size} rows)"
         require(self.clients * rounds <= size, "clients", self.clients, allowed)
+        # Refuse what does not fit, before the rows are drawn
         _require_room(table, self.clients, rounds, "partition.clients or partition.rounds")
         rows = self.rows(table, rounds, rng)
         used = np.empty(rows.shape, np.bool_)
@@ -149,13 +153,16 @@ class BySite(Partition):
         sites = len(table.site_names)
         if sites < 2:
             raise FklError(f"partition=by_site: {table.where} has one site only; use partition=iid")
+        # A client takes `own` rows of its site and `other` of each other site
         rounds = self.own + self.other * (sites - 1)
         per_site = [np.flatnonzero(table.site == site) for site in range(sites)]
         most = min(len(rows) for rows in per_site) // rounds
         allowed = f"at most {most} (the smallest site has {min(map(len, per_site))} rows, a client needs {rounds})"
+        # The smallest site limits the number of clients
         require(self.clients_per_site <= most, "clients_per_site", self.clients_per_site, allowed)
         keys = "partition.clients_per_site, partition.own or partition.other"
         _require_room(table, sites * self.clients_per_site, rounds, keys)
+        # Each site's rows are given out once: first to its own clients, then to visitors
         clients = []
         for home in range(sites):
             for number in range(self.clients_per_site):
@@ -168,6 +175,7 @@ class BySite(Partition):
                         start = self.clients_per_site * self.own + visitor * self.other
                         parts.append(rows[start : start + self.other])
                 clients.append(np.concatenate(parts))
+        # The order within a client is random
         shuffled = rng.permuted(np.stack(clients), axis=1)
         return shuffled, np.ones(shuffled.shape, np.bool_)
 
@@ -212,11 +220,13 @@ class Dirichlet(EqualShares):
 
     def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Rows of the classes that each client draws, in random order."""
+        # Classes of rows by their target, in random order within a class
         size = len(table.y)
         require(self.quantiles <= size, "quantiles", self.quantiles, f"at most {size}, the rows of the data set")
         classes = np.array_split(np.argsort(table.y, kind="stable"), self.quantiles)
         stock = [rng.permutation(rows) for rows in classes]
         left = np.array([len(rows) for rows in stock])
+        # Each client draws its shares of the classes
         clients = []
         for _ in range(self.clients):
             shares = rng.dirichlet(np.full(self.quantiles, self.alpha))
@@ -228,6 +238,7 @@ class Dirichlet(EqualShares):
                     open_shares = (left - taken).astype(np.float64)
                 drawn = rng.multinomial(missing, open_shares / open_shares.sum())
                 taken = np.minimum(taken + drawn, left)
+            # Take the rows from the end of each class's stock
             parts = [rows[rest - count : rest] for rows, rest, count in zip(stock, left, taken, strict=True)]
             clients.append(rng.permutation(np.concatenate(parts)))
             left = left - taken
@@ -279,12 +290,14 @@ class QuantitySkew(Partition):
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
         """Rows in random order; the drawn shares give the number for each client."""
+        # Shares of the clients; the client with the largest share has a row in every round
         size = len(table.y)
         require(self.clients <= size, "clients", self.clients, f"at most {size}, the rows of the data set")
         shares = rng.dirichlet(np.full(self.clients, self.alpha))
         relative = shares / shares.max()
         counts = np.maximum((self.rounds * relative).astype(np.int64), 1)
         # No count is above rounds * relative + 1, which gives a sufficient number of rounds.
+        # At least one row each, and no more than there are
         most = max(int((size - self.clients) / relative.sum()), 1)
         allowed = f"at most {most} for these {self.clients} clients and the {size} rows of the data set"
         require(int(counts.sum()) <= size, "rounds", self.rounds, allowed)

@@ -66,7 +66,7 @@ class Scale:
         )
 
     def to_signs(self, low: float, high: float) -> "Scale":
-        """The same scaling, followed by one that maps these two values of the target to -1 and 1."""
+        """Extend this scaling by one that maps these two values of the target to -1 and 1."""
         return Scale(y_low=(low + high) / 2, y_unit=(high - low) / 2).after(self)
 
 
@@ -163,6 +163,7 @@ class Table:
         fkl.basics.errors.BadValue
             If the part has no rows.
         """
+        # Rows of the part, with all arrays that have a row per row
         if rows == "all":
             return self
         chosen = in_part(rows, self.group)
@@ -172,6 +173,7 @@ class Table:
         part = replace(
             self, cells=cells, **{name: array[chosen] for name, array in arrays.items() if array is not None}
         )
+        # Words and means of the whole table would leak from the other parts
         return part.learned_from(np.ones(len(part.y), np.bool_))
 
     def learned_from(self, rows: NDArray[np.bool_]) -> "Table":
@@ -202,11 +204,13 @@ def row_order(problem: "Problem") -> str:
     It is asked of streams whose clients see rows in file order. Then a client learns from the row before, and others
     cannot help it, so a comparison of clients alone with federated ones depends on the order.
     """
+    # Neighbouring targets of the same client
     present, y = problem.present, np.where(problem.present, problem.y, 0.0)
     both = present[1:] & present[:-1]
     spread = y[present].std()
     if problem.clients < 2 or both.sum() < FEWEST_PAIRS or spread == 0:
         return ""
+    # Their correlation, and how far the clients' means differ in units of the deviation
     before, after = y[:-1][both], y[1:][both]
     alike = float(np.corrcoef(before, after)[0, 1]) if min(before.std(), after.std()) > 0 else 1.0
     seen = present.sum(axis=0)
@@ -315,7 +319,7 @@ class Problem(OfClients):
         return replace(self, **arrays, present=present, sampled=None, site=np.zeros(1, np.int64), site_names=("all",))
 
     def with_values_of(self, table: Table) -> "Problem":
-        """The same samples, with x and y of a table whose rows are numbered by `row`."""
+        """Take x and y of all samples from a table whose rows are numbered by `row`."""
         x = np.where(self.present[..., None], table.x[self.row], 0.0)
         y = np.where(self.present, table.y[self.row], 0.0)
         return replace(self, x=x, y=y, scale=table.scale, encoder=table.encoder)
@@ -326,13 +330,14 @@ class Problem(OfClients):
         return replace(self, **{name: array[:rounds] for name in names if (array := getattr(self, name)) is not None})
 
     def of_classes(self, name: str, loss: PointwiseLoss) -> "Problem":
-        """The same for a loss of classes with this name: targets -(C - 1), -(C - 3), ..., C - 1 in order of the values.
+        """Prepare for a loss of classes with this name: targets -(C - 1), -(C - 3), ..., C - 1 in order of the values.
 
         Raises
         ------
         fkl.basics.errors.BadValue
             If the number of values is not from 2 to `MOST_CLASSES`.
         """
+        # Class numbers as odd or even integers around 0, so the middle is 0
         values = np.unique(self.y[self.everywhere])
         C = len(values)
         allowed = f"square: the target has {C} values, not 2 to {MOST_CLASSES} classes"
@@ -420,6 +425,7 @@ class Batch(OfClients):
         fkl.basics.errors.FklError
             If a client has no training samples.
         """
+        # Client of each sample, in the order of clients
         here = problem.present.T
         client = np.repeat(np.arange(problem.clients), here.sum(axis=1))
         apart = None if problem.tested is None else problem.tested.T[here]
@@ -428,12 +434,15 @@ class Batch(OfClients):
         order = np.lexsort((rng.random(len(client)), behind, client))
         rank = np.empty(len(client), np.int64)
         rank[order] = np.arange(len(client)) - np.searchsorted(client, client)[order]
+        # Number of test samples of each client
         size = np.bincount(client, apart, problem.clients) if apart is not None else test_share * np.bincount(client)
         tested = np.rint(size).astype(np.int64)
         kept, training = np.ones(len(client), np.bool_), rank >= tested[client]
+        # With a fold, validation samples come from the training samples, and test samples are left out
         if fold is not None:
             kept = training
             training = (rank - tested[client]) % FOLDS != fold
+        # The batch without the rounds
         x, y = problem.x.swapaxes(0, 1)[here], problem.y.T[here]
         batch = cls(
             x=x[kept],
@@ -449,6 +458,7 @@ class Batch(OfClients):
             incomplete=problem.incomplete,
             row=None if problem.row is None else problem.row.T[here][kept],
         )
+        # A client without training samples has no loss to minimise
         fewest = int(np.bincount(batch.client[batch.training], minlength=batch.clients).min())
         if fewest == 0:
             raise FklError("partition: a client has no training sample: choose fewer clients or a smaller test_share")
@@ -466,6 +476,7 @@ class Batch(OfClients):
         fkl.basics.errors.FklError
             If the number of values is not two.
         """
+        # A third class that only test samples have cannot be learned
         if len(np.unique(self.y[self.training])) == 2 < len(np.unique(self.y)):
             self.require_learned_classes()
         values = two_classes(self.y, "logistic")
@@ -480,6 +491,7 @@ class Batch(OfClients):
         fkl.basics.errors.FklError
             If the number of values is not from `fewest` to `MOST_CLASSES`, or a class has no training sample.
         """
+        # As above: every class needs a training sample
         if 2 <= len(np.unique(self.y[self.training])) <= MOST_CLASSES:
             self.require_learned_classes()
         values, number = np.unique(self.y, return_inverse=True)

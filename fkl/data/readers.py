@@ -46,14 +46,17 @@ def read_dataset(layout: Layout, store: Store, replacing: float | None) -> Table
     fkl.basics.errors.FklError
         If a file is missing, damaged or not in its published layout.
     """
+    # Read the files in their order by the format's reader
     files = [data_file(layout, file) for file in layout.used]
     where = " then ".join(file.name for file in files)
     reader = _read_named_columns if layout.format in NAMED_COLUMNS else _read_feature_arrays
     x, y, counts, named = reader(layout, files, store, where)
+    # Values that mark something else are replaced, and some sets are scaled as their papers do
     if replacing is not None:
         x = np.where(x == layout.replace["cell"], replacing, x)
     if layout.scaled == "ends":
         x, y = between_ends(x, y)
+    # Sites are files, cells of a file, or values of a column
     sites = [file["site"] for file in layout.used if "site" in file]
     if layout.format == "mat_cells":
         sites = [str(cell + 1) for cell in range(len(counts))]
@@ -61,8 +64,8 @@ def read_dataset(layout: Layout, store: Store, replacing: float | None) -> Table
     if layout.site:
         import pandas
 
-        site, found = pandas.factorize(named)
-        sites = list(found)
+        site, site_names = pandas.factorize(named)
+        sites = list(site_names)
     table = Table(x, y, site, layout.features, tuple(sites) or ("all",), where=where)
     return normalise_table(table, "unit_box") if layout.scaled == "unit_box" else table
 
@@ -78,6 +81,7 @@ def _read_named_columns(
     """Features, target, rows of each file, and each row's site if a column names it, for named columns."""
     import pandas
 
+    # File by file: read, choose columns, and treat missing cells
     names, frames = list(layout.features), []
     for file in files:
         frame = TEXTS[layout.format](layout, file, store)
@@ -93,6 +97,7 @@ def _read_named_columns(
             frame = frame.dropna()
         frames.append(frame if layout.rows_per_site is None else first_rows(frame, layout.rows_per_site, file.name))
     frame = pandas.concat(frames, ignore_index=True)
+    # Then over all files: the number of rows, words as numbers, missing cells, and digits
     if layout.rows is not None:
         frame = first_rows(frame, layout.rows, where)
     for name in layout.text:
@@ -110,7 +115,8 @@ def _read_named_columns(
 def _read_feature_arrays(
     layout: Layout, files: Sequence[DataFile], store: Store, where: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], list[int], NDArray[Any]]:
-    """The same values for formats that store the features as one array; they are row-major."""
+    """Read formats that store the features as one array; the result is row-major."""
+    # File by file, without a copy if there is one only
     parts: list[Samples] = []
     for file in files:
         if layout.format == "mat_cells":
@@ -123,6 +129,7 @@ def _read_feature_arrays(
         [(x, y)] = parts  # unchanged: an array that fills the memory, or a sparse one
     else:
         x, y = (np.concatenate(one) for one in zip(*parts, strict=True))
+    # The first rows, if a paper used only these
     if layout.rows is not None:
         if len(y) < layout.rows:
             raise FklError(f"{where}: {len(y)} usable rows where {layout.rows} are needed")
@@ -171,6 +178,7 @@ def _read_concrete(layout: Layout, file: DataFile, store: Store) -> "DataFrame":
     import pandas
     import xlrd
 
+    # The published sheet or its conversion to text
     columns = list(layout.all_columns)
     if store.find(CONVERTED):
         file = CONVERTED
@@ -187,9 +195,10 @@ def _read_concrete(layout: Layout, file: DataFile, store: Store) -> "DataFrame":
         if sheet.ncols != len(columns):
             raise FklError(f"{file.name}: {sheet.ncols} columns where {len(columns)} are expected")
         frame = require_numbers(pandas.DataFrame(rows, columns=columns), file.name, first_line=2)
-    found = hashlib.sha256(frame.to_numpy("<f8").tobytes()).hexdigest()
-    if found != CELLS:
-        cells = f"{len(frame)} x {len(columns)} cells with SHA-256 {found}"
+    # Both must have the same cells, by their hash
+    sha256 = hashlib.sha256(frame.to_numpy("<f8").tobytes()).hexdigest()
+    if sha256 != CELLS:
+        cells = f"{len(frame)} x {len(columns)} cells with SHA-256 {sha256}"
         raise FklError(f"{file.name}: {cells}, expected 1030 x 9 with {CELLS}")
     return frame
 
@@ -221,10 +230,12 @@ def _read_matlab(layout: Layout, file: DataFile, store: Store) -> Samples:
 def _read_libsvm(layout: Layout, file: DataFile, store: Store) -> Samples:
     """LIBSVM's text as a dense or a sparse array, or the first samples of a text that is larger than the memory."""
     features = len(layout.features)
+    # A text larger than the memory is read in pieces
     if layout.format == "libsvm_streamed":
         if layout.rows is None or layout.negative is None:
             raise FklError(f"{file.name}: format=libsvm_streamed needs rows and negative")
         return read_dense(store.stream(file), file.name, features, layout.rows, layout.negative)
+    # Without a label for negative samples, the target keeps its numbers
     if layout.negative is None:
         first = 1 - any(libsvm.has_index_0(store.read(data_file(layout, used))) for used in layout.used)
         x, y = libsvm.read_libsvm(store.read(file), file.name, features, first)

@@ -56,13 +56,15 @@ def read_table(
     import pandas
 
     # The parser would read a surplus first column as row labels, so the count is checked before it runs.
+    # Check the first line, which gives the better message
     _, first = next(_numbered_lines(raw.partition(b"\n")[0], where, separator), (1, []))
     if len(first) != len(columns):
         raise FklError(f"{where}, line 1: {len(first)} columns where {len(columns)} are expected")
-    for number, (found, expected) in enumerate(zip(first, columns, strict=True), start=1):
-        if header and found != expected:
-            raise FklError(f"{where}, line 1: column {number} is {in_one_line(found)!r} where {expected!r} is expected")
+    for number, (name, expected) in enumerate(zip(first, columns, strict=True), start=1):
+        if header and name != expected:
+            raise FklError(f"{where}, line 1: column {number} is {in_one_line(name)!r} where {expected!r} is expected")
 
+    # The slow search for the wrong row runs only after the fast parser has failed
     def blame_row() -> None:
         """Raise an error for the first wrong row; slow, so it runs only after the fast parser has failed."""
         for line, cells in _numbered_lines(raw, where, separator):
@@ -76,6 +78,7 @@ def read_table(
                     raise FklError(f"{where}, line {line}, column {column}: {wrong}")
 
     numbers = [column for column in columns if column not in text]
+    # pandas parses all numbers, or fails
     try:
         frame = pandas.read_csv(
             io.BytesIO(raw),
@@ -90,6 +93,7 @@ def read_table(
     except ValueError as error:  # pandas' ParserError is one too
         blame_row()
         raise FklError(f"{where}: {' '.join(str(error).split())}") from error
+    # Infinite numbers and, unless allowed, missing ones are wrong as well
     values = frame[numbers].to_numpy()
     if np.isinf(values).any() or (missing is None and np.isnan(values).any()):
         blame_row()
@@ -185,6 +189,7 @@ def read_cells(
     raw: bytes, where: str, features: Sequence[str], *, x: str, y: str
 ) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
     """Features and target of each site, for variables that are cells with the n x d features and n x 1 targets."""
+    # Both variables are cells, equally many
     content = _matlab_variables(raw, where, x, y)
     for name in (x, y):
         value = content[name]
@@ -201,6 +206,7 @@ def _matlab_variables(raw: bytes, where: str, x: str, y: str) -> dict[str, Any]:
     """Two variables of a MATLAB file."""
     from scipy.io import loadmat
 
+    # Read the two variables only, since others may be large
     try:
         content = loadmat(io.BytesIO(raw), variable_names=[x, y])  # type: ignore[arg-type] # scipy-stubs: paths only
     except Exception as error:  # scipy can raise any error for a damaged file
@@ -216,9 +222,11 @@ def _samples_of(
     given: Any, targets: Any, where: str, features: Sequence[str], x: str, y: str, samples_in_rows: bool
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Features and target, checked."""
+    # Two matrices of numbers
     for name, value in ((x, given), (y, targets)):
         if not isinstance(value, np.ndarray) or value.dtype.kind not in "iuf" or value.ndim != 2:
             raise FklError(f"{where}: variable {name} is not a matrix of numbers")
+    # One sample per row, and one target per sample
     values = given if samples_in_rows else given.T
     if values.shape != (len(targets), len(features)) or targets.shape[1] != 1:
         shape = f"n x {len(features)}" if samples_in_rows else f"{len(features)} x n"
@@ -226,6 +234,7 @@ def _samples_of(
             f"{where}: {x} is {given.shape[0]} x {given.shape[1]} and {y} is {targets.shape[0]} x "
             f"{targets.shape[1]} where {shape} and n x 1 are expected"
         )
+    # All numbers finite
     samples = np.concatenate([values, targets], axis=1, dtype=np.float64)
     finite = np.isfinite(samples)
     if not finite.all():

@@ -89,10 +89,11 @@ def dataset_node(name: str) -> dict[str, Any]:
     FklError
         If no data set has this name.
     """
-    known = dataset_names()
-    name = own_spelling(name, known)
-    if name not in known:
-        raise FklError(f"{in_one_line(name)}: no such data set", help=did_you_mean(name, known, "all: fkl data list"))
+    # The name in its own spelling, otherwise a suggestion
+    shipped = dataset_names()
+    name = own_spelling(name, shipped)
+    if name not in shipped:
+        raise FklError(f"{in_one_line(name)}: no such data set", help=did_you_mean(name, shipped, "all: fkl data list"))
     return {key: deepcopy(value) for key, value in _yaml_content(name).items() if key != "defaults"}
 
 
@@ -111,6 +112,7 @@ def named_dataset(name: str, **keys: Any) -> Dataset:
     FklError
         If no data set has this name, or a key cannot have this value.
     """
+    # The class that the node names, made with its keys
     values = dataset_node(name) | keys
     module, _, attribute = str(values.pop("_target_")).rpartition(".")
     made = getattr(import_module(module), attribute)
@@ -123,21 +125,22 @@ def named_dataset(name: str, **keys: Any) -> Dataset:
 def list_datasets(store: "Store") -> list[Listing]:
     """Every data set: description, paths and sizes of its files, licence."""
     listings = []
-    for one in map(named_dataset, dataset_names()):
-        sizes = [file.size for file in one.data_files if file.size is not None]
-        paths = [store.find(file) for file in one.data_files]
+    # Where each data set's files are, and how many are missing
+    for made in map(named_dataset, dataset_names()):
+        sizes = [file.size for file in made.data_files if file.size is not None]
+        paths = [store.find(file) for file in made.data_files]
         missing = sum(path is None for path in paths)
-        if not one.data_files:
-            found = files = "dataset.path" if hasattr(type(one), "fingerprint") else "built in"
+        if not made.data_files:
+            place = files = "dataset.path" if hasattr(type(made), "fingerprint") else "built in"
             size = "-"
         else:
             size = f"{sum(sizes) / 1e6:.1f} MB" if len(sizes) == len(paths) else "unknown"
             if missing:
                 files = "missing" if missing == len(paths) else f"{len(paths) - missing} of {len(paths)}"
-                found = "missing" if missing == len(paths) else f"missing {missing} of {len(paths)} files"
+                place = "missing" if missing == len(paths) else f"missing {missing} of {len(paths)} files"
             else:
-                files, found = "✓", ", ".join(sorted({str(path.parent) for path in paths if path is not None}))
-        listings.append(Listing(one.name, files, size, one.title, one.shape, found, one.licence))
+                files, place = "✓", ", ".join(sorted({str(path.parent) for path in paths if path is not None}))
+        listings.append(Listing(made.name, files, size, made.title, made.shape, place, made.licence))
     return listings
 
 

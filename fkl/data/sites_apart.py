@@ -24,26 +24,30 @@ def sites_apart(
     twice the width of the others' middle half. The first 1000 rows of each site are compared. A column that is constant
     at each site describes the site, and is left out.
     """
+    # The first rows of each site are enough to see another unit
     first = np.concatenate([np.flatnonzero(site == number)[:ROWS_COMPARED] for number in range(len(site_names))])
     rows, lines = np.sort(first), []
     for name, numbers in columns.items():
-        known = rows[np.isfinite(numbers[rows])]
-        values, of = numbers[known], site[known]
+        known_rows = rows[np.isfinite(numbers[rows])]
+        values, of = numbers[known_rows], site[known_rows]
+        # A column that is constant at each site is a fact about the site
         if all(np.ptp(values[of == number]) == 0 for number in np.unique(of)):
             continue  # such as the altitude of each site
-        found = []
+        # A site lies apart if its numbers do not overlap the others', or its median is far from their quartiles
+        sites_found = []
         for number in range(len(site_names)):
-            own, others = values[of == number], values[of != number]
-            if min(len(own), len(others)) < FEWEST_ROWS:
+            own_values, other_values = values[of == number], values[of != number]
+            if min(len(own_values), len(other_values)) < FEWEST_ROWS:
                 continue
-            low, quarter, middle, three_quarters, high = np.quantile(others, [0, 0.25, 0.5, 0.75, 1])
-            median = float(np.median(own))
+            low, quarter, middle, three_quarters, high = np.quantile(other_values, [0, 0.25, 0.5, 0.75, 1])
+            median = float(np.median(own_values))
             far = abs(median - middle) > FAR * (three_quarters - quarter) > 0
-            if far or own.min() > high or own.max() < low:
-                found.append((site_names[number], median, f"{low:.5g} to {high:.5g}", middle))
-        if found:
-            where, median, span, middle = found[0]
-            more = f", and so do {len(found) - 1} more" if len(found) > 1 else ""
+            if far or own_values.min() > high or own_values.max() < low:
+                sites_found.append((site_names[number], median, f"{low:.5g} to {high:.5g}", middle))
+        # One line per column, with the first such site
+        if sites_found:
+            where, median, span, middle = sites_found[0]
+            more = f", and so do {len(sites_found) - 1} more" if len(sites_found) > 1 else ""
             lines.append(
                 f"{cut_cell(name)} of {cut_cell(where)} lies apart{more}: its median is {median:.5g}, "
                 f"that of all other sites {middle:.5g} (range {span}); is it in another unit?"

@@ -142,6 +142,7 @@ class Store:
             If the file is missing and the store is offline, or it cannot be fetched or has no address, or is not the
             right one.
         """
+        # It may be in the folder already
         if (path := self.find(file)) is not None:
             return path
         if file.url is None:
@@ -150,6 +151,7 @@ class Store:
             raise FklError(f"offline: {self._how_to_get(file)}")
         import requests
 
+        # From the mirror or the original address, into a temporary file that becomes whole at once
         url = file.url if self.mirror is None else f"{self.mirror.rstrip('/')}/{file.archive}"
         folder = self.folder / file.dataset
         target, is_new = folder / file.archive, not folder.exists()
@@ -162,6 +164,7 @@ class Store:
                     stream.flush()
                 except (requests.RequestException, ConnectionError, TimeoutError, ValueError) as error:
                     raise FklError(f"could not fetch {url}: {_why_failed(error)}; {instead}") from error
+                # A download with a wrong hash never gets its final name
                 _check_to_the_end(Path(stream.name), file, url)
         except CannotWriteError as error:
             raise FklError(f"could not fetch {url}: {error}; {instead}") from error
@@ -177,6 +180,7 @@ class Store:
         import requests
 
         download = pooch.HTTPDownloader(progressbar=True, timeout=TIMEOUT_SECONDS)
+        # A failed download starts again from the beginning, after a pause
         for trial in range(1, self.retries + 2):
             try:
                 return download(url, stream, None)
@@ -255,6 +259,7 @@ def _check_to_the_end(path: Path, file: DataFile, where: str) -> None:
 
 def _checked_chunks(path: Path, file: DataFile, where: str, most: int) -> Iterator[bytes]:
     """Pieces of the uncompressed file; raises after `most` bytes, and after the last unless size and hash are right."""
+    # The file itself, decompressed, or the member of an archive
     digest, size = hashlib.sha256(), 0
     try:
         with ExitStack() as stack:
@@ -267,6 +272,7 @@ def _checked_chunks(path: Path, file: DataFile, where: str, most: int) -> Iterat
             else:
                 opener = OPENERS.get(PurePosixPath(name).suffix) if name != file.name else None
                 stream = stack.enter_context(path.open("rb") if opener is None else cast(BinaryIO, opener(path)))
+            # Count and hash while reading, and stop before a file fills the memory
             while chunk := stream.read(CHUNK):
                 size += len(chunk)
                 digest.update(chunk)
@@ -277,6 +283,7 @@ def _checked_chunks(path: Path, file: DataFile, where: str, most: int) -> Iterat
                 yield chunk
     except DAMAGE as error:
         raise FklError(f"{where}: {file.name} cannot be read, it is damaged or cut short: {error}") from error
+    # At the end, size and hash must be right
     if file.size is not None and size != file.size:
         raise FklError(f"{where}: {file.name} has {size} bytes, expected {file.size}")
     if file.sha256 is not None and digest.hexdigest() != file.sha256:
@@ -293,9 +300,11 @@ def _find_member(
         posix, windows = PurePosixPath(member), PureWindowsPath(member)
         if ".." in windows.parts or posix.is_absolute() or windows.drive or windows.root:
             raise FklError(f"{where}: refused, because its member {member!r} points outside the archive")
+    # The member itself, in any folder
     for member in archive.namelist():
         if PurePosixPath(member).name == name and not member.endswith("/"):  # folders end with /
             return cast(BinaryIO, stack.enter_context(archive.open(member)))
+    # Zips inside the zip; a small one that unpacks to a huge one is refused
     inner = [] if nested else [member for member in archive.namelist() if member.lower().endswith(".zip")]
     for member in inner:
         info, free = archive.getinfo(member), available_bytes()
@@ -309,7 +318,7 @@ def _find_member(
                 f"{where}: refused, because its member {member!r} unpacks from {shown_bytes(packed)} to "
                 f"{shown_bytes(size)}, more than {MOST_PACKED} times as much"
             )
-        found = _find_member(io.BytesIO(archive.read(member)), name, where, stack, nested=True)
-        if found is not None:
-            return found
+        inner_member = _find_member(io.BytesIO(archive.read(member)), name, where, stack, nested=True)
+        if inner_member is not None:
+            return inner_member
     return None

@@ -58,13 +58,16 @@ class Synthetic(Keys):
             x of shape (rows, dimension). Only x, y, site and one chunk of rows are in memory at a time.
         """
         rows, sites = self.rows, self.sites
+        # Refuse what does not fit before anything is drawn
         needed = 8 * rows * (self.dimension + 2)
         require_memory(needed, f"the {rows} rows of {self.dimension} features", "dataset.rows")
         require_memory(sites * (16 * self.dimension + SITE_BYTES), f"the {sites} sites", "dataset.sites")
         values = 8 * min(rows, CHUNK_ROWS) * self.centres
         require_memory(values, f"the kernel values at {self.centres} centres", "dataset.centres")
+        # The expansion: weights and centres
         weights = rng.uniform(0.0, 1.0, self.centres)
         centres = rng.standard_normal((self.centres, self.dimension))
+        # Each site's mean is shifted in a random direction
         directions = rng.standard_normal((self.sites, self.dimension))
         means = self.site_shift * directions / np.linalg.norm(directions, axis=1, keepdims=True)
         site = memory.by_block(lambda some: some * self.sites // self.rows, np.arange(self.rows))

@@ -88,10 +88,12 @@ class CheckedFiles:
 
     def fault_lines(self) -> list[str]:
         """A line for each kind of fault of a column, with all places that have it."""
+        # Faults of one kind and column make one line
         alike: dict[tuple[str, str], list[FileFault]] = {}
         for fault in self.faults:
             kind = QUOTED.sub("", fault.message, count=1).replace(Path(fault.path).name, "")
             alike.setdefault((fault.column, NUMBERS.sub("", kind)), []).append(fault)
+        # A single fault is shown as it is, several with their places
         lines = []
         for (column, _), faults in alike.items():
             if len(faults) == 1:
@@ -112,25 +114,28 @@ class CheckedFiles:
         return [self._at_site(one, number) for one in used for number in range(len(self.site_names))]
 
     def _at_site(self, decided: ColumnDecision, number: int) -> SiteColumn:
+        # The column's rows at this site
         column, here = self.columns.by_name[decided.column], self.site == number
         there = here & ~column.holes
         rows, missing = int(there.sum()), f"{int((here & column.holes).sum())} of {int(here.sum())}"
-        told = decided.column, self.site_names[number]
+        column_and_site = decided.column, self.site_names[number]
         if not rows:
-            return SiteColumn(*told, "", "", "", missing, "")
+            return SiteColumn(*column_and_site, "", "", "", missing, "")
         numbers = column.numbers[there & np.isfinite(column.numbers)]
+        # Words: how many, and which ones no other site has
         if decided.read_as.startswith("words") or 2 * len(numbers) < rows:
             elsewhere = {*column.words(~here)}
-            own = [cut_cell(word) for word in column.words(here) if word not in elsewhere]
-            more = f" and {len(own) - WORDS_SHOWN} more" if len(own) > WORDS_SHOWN else ""
-            only = " | ".join(own[:WORDS_SHOWN]) + more
-            return SiteColumn(*told, "words", "", count_of(len(column.words(here)), "word"), missing, only)
+            own_words = [cut_cell(word) for word in column.words(here) if word not in elsewhere]
+            more = f" and {len(own_words) - WORDS_SHOWN} more" if len(own_words) > WORDS_SHOWN else ""
+            only = " | ".join(own_words[:WORDS_SHOWN]) + more
+            return SiteColumn(*column_and_site, "words", "", count_of(len(column.words(here)), "word"), missing, only)
+        # Numbers or dates: median and range
         low, middle, high = np.quantile(numbers, [0, 0.5, 1]).tolist()
         if decided.read_as == "date":
             low, middle, high = ((EPOCH + timedelta(one)).date() for one in (low, middle, high))
-            return SiteColumn(*told, "date", f"{middle}", f"{low} to {high}", missing, "")
+            return SiteColumn(*column_and_site, "date", f"{middle}", f"{low} to {high}", missing, "")
         kind = "whole" if (numbers % 1 == 0).all() else "number"
-        return SiteColumn(*told, kind, f"{middle:.5g}", f"{low:.5g} to {high:.5g}", missing, "")
+        return SiteColumn(*column_and_site, kind, f"{middle:.5g}", f"{low:.5g} to {high:.5g}", missing, "")
 
     def apart(self) -> list[str]:
         """A line for each column in which a site's numbers lie far from the others'."""
@@ -163,6 +168,7 @@ def check_files(data: TableFile, tables: Path | None) -> CheckedFiles:
     FklError
         If no file can be read, or a key of the data set names what no file has.
     """
+    # Read all files; a file that cannot be read is one fault among others
     data.require_files_of_keys()
     paths, faults = [*data.paths, *data.test_paths], list[FileFault]()
     parts: list[FileColumns] = []
@@ -175,44 +181,52 @@ def check_files(data: TableFile, tables: Path | None) -> CheckedFiles:
         raise FklError("; ".join(map(str, faults)))
     if parts[0].zeros_left_out:
         data = replace(data, target=data.target or LABEL)
+    # Names of columns, as a run takes them from the first file
     try:
         parts = data.named_like_the_first(parts)
     except FklError as error:
         faults.append(_fault_of_error("", "", error))
     if len(paths) == len(parts) == 1:
         data.with_used_columns(parts)  # refuses keys that name no column, as a run does
+    # Columns that are used, and faults of those that some files lack
     dropped = {*(data.drop or ()), *data.names_of_rows(parts)}
-    of_file = {one.path: [name for name in one.by_name if name not in dropped] for one in parts}
+    of_file = {part.path: [name for name in part.by_name if name not in dropped] for part in parts}
     faults += _lacking_columns(data, parts, of_file)
-    words: set[str] = set()
+    # Check every column of every file, and collect words and dates
+    columns_of_words: set[str] = set()
     dates: dict[str, str] = {}
     prepared = []
-    for one in parts:
-        columns = dict(one.by_name)
-        for name in of_file[one.path]:
+    for part in parts:
+        columns = dict(part.by_name)
+        for name in of_file[part.path]:
             try:
-                columns |= _check_column(data, name, replace(one, by_name={name: columns[name]}), words, dates)
+                columns |= _check_column(
+                    data, name, replace(part, by_name={name: columns[name]}), columns_of_words, dates
+                )
             except FklError as error:
-                faults.append(_fault_of_error(one.path, name, error))
+                faults.append(_fault_of_error(part.path, name, error))
         try:
-            if data.times and all(name in one.by_name for name in data.times):
-                data.times_of_rows(one)
+            if data.times and all(name in part.by_name for name in data.times):
+                data.times_of_rows(part)
         except FklError as error:
-            faults.append(_fault_of_error(one.path, " and ".join(data.times), error))
-        prepared.append(replace(one, by_name=columns))
-    for one in prepared:
-        for name in set(one.by_name) & {*dates} - dropped:
-            if (odd := data.not_a_date(name, dates[name], one)) and not any(
-                (fault.path, fault.column) == (one.path, name) for fault in faults
+            faults.append(_fault_of_error(part.path, " and ".join(data.times), error))
+        prepared.append(replace(part, by_name=columns))
+    # Dates in some files only
+    for part in prepared:
+        for name in set(part.by_name) & {*dates} - dropped:
+            if (odd := data.not_a_date(name, dates[name], part)) and not any(
+                (fault.path, fault.column) == (part.path, name) for fault in faults
             ):
-                faults.append(_fault_of_error(one.path, name, FklError(odd)))
-    names = list(dict.fromkeys(name for one in prepared for name in one.by_name))
-    whole = prepared[0].with_holes(names).followed_by([one.with_holes(names) for one in prepared[1:]])
-    decisions = tuple(_decide_column(data, name, whole, words, dates, dropped) for name in names)
+                faults.append(_fault_of_error(part.path, name, FklError(odd)))
+    # All files as one table, and what is decided about its columns
+    names = list(dict.fromkeys(name for part in prepared for name in part.by_name))
+    whole = prepared[0].with_holes(names).followed_by([part.with_holes(names) for part in prepared[1:]])
+    decisions = tuple(_decide_column(data, name, whole, columns_of_words, dates, dropped) for name in names)
+    # The site of each row, for the comparison of sites
     site, site_names = np.zeros(whole.rows, np.int64), tuple(["all"])
     if data.is_pattern:
-        site = np.repeat(np.arange(len(prepared)), [one.rows for one in prepared])
-        site_names = tuple(site_of(one.path) for one in prepared)
+        site = np.repeat(np.arange(len(prepared)), [part.rows for part in prepared])
+        site_names = tuple(site_of(part.path) for part in prepared)
     elif data.site is not None and data.site in whole.by_name:
         column = whole.by_name[data.site]
         site_names = tuple(column.words(np.ones(whole.rows, np.bool_)))
@@ -223,8 +237,8 @@ def check_files(data: TableFile, tables: Path | None) -> CheckedFiles:
 def _fault_of_error(path: str, column: str, error: FklError) -> FileFault:
     """The fault that an error names, without the names of the file and the column."""
     place, message = "", str(error).removeprefix(path).lstrip(":, ")
-    if found := PLACE.match(message):
-        place, message = found[1], message[found.end() :]
+    if match := PLACE.match(message):
+        place, message = match[1], message[match.end() :]
     return FileFault(path, place, column, message.removeprefix(f", column {cut_cell(column)}").lstrip(":, "))
 
 
@@ -232,15 +246,18 @@ def _check_column(
     data: TableFile, name: str, alone: FileColumns, words: set[str], dates: dict[str, str]
 ) -> dict[str, FileColumn]:
     """One column of a file, with its dates as days; the first of its faults is raised."""
+    # Times are checked together, not column by column
     if name in data.times:
         return {}
     if fault := alone.by_name[name].fault:
         raise FklError(
             f"{alone.path}, column {cut_cell(name)}: {fault}; dataset.drop=[{in_brackets(name)}] leaves it out"
         )
+    # Dates first, because they are text that becomes numbers
     dated, formats = data.with_dates(alone)
     dates |= formats
     column = dated.by_name[name]
+    # Words, or numbers; then missing cells
     if data.is_of_words(name, column, dated):
         words.add(name)
     elif name != data.site:
@@ -252,17 +269,20 @@ def _check_column(
 
 def _lacking_columns(data: TableFile, parts: Sequence[FileColumns], of_file: dict[str, list[str]]) -> list[FileFault]:
     """A fault for each column that some files lack, or that only few of them have."""
+    # Column by column: which files have it, and which do not
     faults = []
     for name in dict.fromkeys(name for names in of_file.values() for name in names):
         lacking = [path for path, names in of_file.items() if name not in names]
         having = [path for path in of_file if path not in lacking]
         if name in (data.fill or ()) or parts[0].zeros_left_out:
             continue
+        # What the user can do about it
         out = f"dataset.drop=[{in_brackets(name)}] leaves it out"
         if name in data.columns_beside_features:
             out = "each file needs it"
         elif lacking:
             out += f", dataset.fill={{{in_brackets(name)}:VALUE}} fills it"
+        # Blame the smaller group of files
         if len(having) < len(lacking):
             faults += [
                 FileFault(path, "", name, f"{len(lacking)} other files have no such column; {out}") for path in having
@@ -279,9 +299,11 @@ def _decide_column(
     data: TableFile, name: str, file: FileColumns, words: set[str], dates: dict[str, str], dropped: set[str]
 ) -> ColumnDecision:
     """What is decided about a column of all files."""
+    # How the column is used, and how many cells are missing
     column, used_as = file.by_name[name], data.columns_beside_features.get(name, "feature")
     missing = int(column.holes.sum())
     lack = f"; {missing} missing, the first in {_line_of_row(file, int(column.holes.argmax()))}" if missing else ""
+    # Dropped, words, dates, times, or numbers, in the order in which a run decides
     if name in dropped:
         why = "dataset.drop" if name in (data.drop or ()) else "names of rows: the first column, without a name"
         return ColumnDecision(name, "dropped", "", why)
@@ -299,10 +321,11 @@ def _decide_column(
         return ColumnDecision(name, used_as, "date", f"dataset.date_format={dates[name]}{lack}")
     if name in data.times:
         return ColumnDecision(name, used_as, "date" if column.text else "number", f"orders the rows{lack}")
-    known = column.numbers[~column.holes]
-    whole = len(known) > 0 and bool((np.isfinite(known) & (known % 1 == 0)).all())
+    # Numbers: whole or not, and what may be wrong with them
+    numbers = column.numbers[~column.holes]
+    whole = len(numbers) > 0 and bool((np.isfinite(numbers) & (numbers % 1 == 0)).all())
     why = "no row has a value" if missing == file.rows else "all cells are numbers"
-    if whole and {*known.tolist()} <= {0.0, 1.0} and not column.word(int((~column.holes).argmax())).isdecimal():
+    if whole and {*numbers.tolist()} <= {0.0, 1.0} and not column.word(int((~column.holes).argmax())).isdecimal():
         why = "true is 1, false is 0"
     if data.holds_rounded_ids(column):
         why += ", above 2^53: ids have lost digits"

@@ -1,4 +1,18 @@
-"""A user's table: CSV, Parquet, Feather, npz or an Excel workbook."""
+"""A user's table: CSV, Parquet, Feather, npz or an Excel workbook.
+
+For example, a CSV file with 100 rows and the columns age (numbers), city (3 different words) and income (the target).
+With text=one_hot, `TableFile.load` returns a `Table` with the features age, city=Bonn, city=Jena, city=Ulm. Its steps:
+
+1. `read_file` parses each file to `FileColumns`, or finds them in the store's cache; `with_used_columns` omits columns
+that
+   keys drop, and `with_dates` converts dates to days. Files of a pattern then follow one another in one `FileColumns`.
+2. `is_of_words` decides for each column whether it has words or numbers, and refuses words that no key allows.
+3. `_complete_rows` chooses the rows without missing cells; a column of times sorts them.
+4. Each feature becomes an array (rows,): numbers, or codes 0, 1, 2 of its words. An `Encoder` remembers the words.
+5. The target, the sites and the test rows follow, and notes about what a user may have overlooked.
+
+All faults are errors of one line, with the file, the row and the column, and with the key that would allow the cell.
+"""
 
 import hashlib
 import math
@@ -178,13 +192,17 @@ class TableFile(Keys):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        # Keys of reading, such as the delimiter, are checked where they are used
         _ = self.reading  # refuses wrong values of its keys
+        # Columns with tasks other than features must differ from one another
         several = self.time if isinstance(self.time, list) else [self.time or ""]
         fits = bool(several) and all(isinstance(one, str | int) for one in several)
         self.require(fits, "time")
         self.require(self.site is None or self.site != self.target, "site")
         require(self.target not in self.times, "time", self.time, "a column other than the target, or null")
         require(self.site not in self.times, "time", self.site, "another column than site, or null")
+        # Each date format must write and read back a date; the parts of a time in several columns cannot be tested
+        # alone
         written = "a format of days or months in Python's codes, for example %d.%m.%Y or %Y-%m-%d %H:%M, or null"
         formats = self.date_format if isinstance(self.date_format, dict) else {"": self.date_format}
         for name, one in formats.items():
@@ -195,21 +213,25 @@ class TableFile(Keys):
             fits = one is None or (isinstance(one, str) and (part or _is_format(one)))
             require(fits, place, one, written)
             require(not name or name not in (self.site, self.target), place, one, "a column other than target or site")
+        # Keys for features must not name the target, the site or the time
         for one in ("drop", "fill", "words"):
             named = [name for name in getattr(self, one) or () if name in self.columns_beside_features]
             require(not named, one, ", ".join(named), "columns other than target, site and time")
+        # Values of `fill` and lists of `words`
         for name, value in (self.fill or {}).items():
             fits = isinstance(value, str) or (isinstance(value, int | float) and math.isfinite(value))
             require(fits, f".fill.{name}", value, "a finite number, or a word of a column of text")
         for name, words in (self.words or {}).items():
             distinct = words is None or len({normalize("NFC", word) for word in words}) == len(words) > 0
             require(distinct, f".words.{name}", words, "a list of different words, or null")
+        # Keys for single files: only keys of reading, and each file's combination of them is checked as well
         for name, keys in (self.files or {}).items():
             allowed = {*READING_KEYS, "date_format"}
             one = f"keys for this file: {', '.join(sorted(allowed))}"
             require(isinstance(keys, dict) and {*keys} <= allowed, f".files.{name}", keys, one)
             with key_prefix_of_file(name):
                 _ = self._reading_of(name)
+        # Words must be allowed: either by `text`, or by a list for each column
         coded = self.text in ("code", "one_hot") or not self.words
         require(coded, "text", self.text, "code or one_hot with dataset.words")
 
@@ -217,8 +239,8 @@ class TableFile(Keys):
     def name(self) -> str:
         """The file's name without its suffix, or the folder's name for a pattern; ``file`` for an empty path."""
         path = Path(self.path)
-        found = path.parent.name if PATTERN.search(path.name) else site_of(self.path)
-        return re.sub(r"[^\w.-]+", "_", found)[:LONGEST_NAME].strip("._-") or "file"
+        folder_or_site = path.parent.name if PATTERN.search(path.name) else site_of(self.path)
+        return re.sub(r"[^\w.-]+", "_", folder_or_site)[:LONGEST_NAME].strip("._-") or "file"
 
     @property
     def reading(self) -> Reading:
@@ -251,32 +273,36 @@ class TableFile(Keys):
 
     @cached_property
     def _fingerprints(self) -> dict[str, str]:
-        found = {}
-        for one, paths in {"path": self.paths, "test_path": self.test_paths}.items():
+        # Hash every file once: `read_file` later compares, so a file must not change during a run
+        digests = {}
+        for key_name, paths in {"path": self.paths, "test_path": self.test_paths}.items():
             for path in paths:
                 try:
-                    found[path] = hashlib.sha256(own_file.read_bytes(path)).hexdigest()
+                    digests[path] = hashlib.sha256(own_file.read_bytes(path)).hexdigest()
                 except BadValue as error:
-                    raise BadValue(one, error.value, error.allowed) from None
-        return found
+                    raise BadValue(key_name, error.value, error.allowed) from None
+        return digests
 
     @cached_property
     def paths(self) -> list[str]:
         """The file, or those of a pattern."""
         if not self.is_pattern:
             return [self.path]
-        there = glob(self.path)  # noqa: PTH207 - Path.glob takes no absolute one
-        found = sorted(path for path in there if Path(path).is_file())
-        require(bool(found), "path", self.path, "a pattern that matches files")
-        for one in ("site", "test_path"):
-            value = getattr(self, one)
-            require(value is None, one, value, f"null: each file of dataset.path={self.path} is a site")
+        # The files of the pattern, sorted, because the first one sets the order of columns
+        matches = glob(self.path)  # noqa: PTH207 - Path.glob takes no absolute one
+        files_found = sorted(path for path in matches if Path(path).is_file())
+        require(bool(files_found), "path", self.path, "a pattern that matches files")
+        # Each file is a site, so keys that name sites or test rows in another way are refused
+        for key_name in ("site", "test_path"):
+            value = getattr(self, key_name)
+            require(value is None, key_name, value, f"null: each file of dataset.path={self.path} is a site")
+        # Two files such as a.csv and a.csv.gz would be one site
         sites: dict[str, str] = {}
-        for path in found:
+        for path in files_found:
             other = sites.setdefault(site_of(path), path)
             allowed = f"a pattern with one file per site: {other} and {path} are both {site_of(path)}"
             require(other == path, "path", self.path, allowed)
-        return found
+        return files_found
 
     @property
     def test_paths(self) -> list[str]:
@@ -302,6 +328,7 @@ class TableFile(Keys):
             If the file has any fault. The message names the file, and the line or row and the column if the fault is in
             a cell.
         """
+        # 1. Read all files, and check that keys name files and columns that exist
         paths = [*self.paths, *self.test_paths]
         self.require_files_of_keys()
         parts = [self.read_file(path, store.tables) for path in paths]
@@ -309,23 +336,29 @@ class TableFile(Keys):
             label = f"{LABEL}, or omitted: {self.path} is in LIBSVM's format"
             require(not self.target, "target", self.target, label)
             return replace(self, target=LABEL).load(store, rng)
+        # The file of each row, which is its site if the path is a pattern
         site_of_row = np.repeat(np.arange(len(parts)), [one.rows for one in parts])
         for _ in self.names_of_rows(parts):
             print_note(f"{self.path}: the first column has no name and only names rows, so it is no feature")
         parts = self.with_used_columns(parts)
+        # 2. Times before dates become days: a time may consist of several columns, such as date and hour
         times = np.concatenate([self.times_of_rows(one) for one in parts]) if self.times else None
+        # 3. Dates become days, and all files follow one another as one table
         dated = [self.with_dates(one) for one in parts]
         file = dated[0][0].followed_by([one for one, _ in dated[1:]])
         dates = {name: written for _, formats in dated for name, written in formats.items()}
         self._require_dates(file, dates)
+        # 4. Decide for each column whether it has words or numbers
         columns = dict(file.by_name)
-        words = {name for name, column in columns.items() if self.is_of_words(name, column, file)}
+        of_words = {name for name, column in columns.items() if self.is_of_words(name, column, file)}
         if self.text == "drop":
             columns = {
                 name: column
                 for name, column in columns.items()
-                if name not in words or name in self.columns_beside_features
+                if name not in of_words or name in self.columns_beside_features
             }
+        # 5. Features are all columns without another task; rows with missing cells are dropped, and the others sorted
+        # by time
         features = tuple(name for name in columns if name not in self.columns_beside_features)
         if not features:
             raise FklError(f"{self.path}: no column is left except the target {cut_cell(self.target)}")
@@ -334,40 +367,45 @@ class TableFile(Keys):
         if times is not None:
             rows = rows[np.argsort(times[keep], kind="stable")]
         values_of, fill, learned = [], {}, {}
+        # 6. Each feature becomes an array of numbers, or of codes of its words in the order of `learned`
         for name in features:
             column = columns[name]
             holes = column.holes[rows]
-            if name in words:
+            if name in of_words:
                 given = [normalize("NFC", word) for word in (self.words or {}).get(name) or ()]
                 learned[name] = tuple(given or column.words(keep))
                 values = self._codes_of_words(name, column, rows, learned[name], file)
             else:
                 values = self.numbers_of_column(name, column, file)[rows]
+            # The value of missing cells: from the key, or NaN, which the mean of training rows replaces later
             if self.fill and name in self.fill:
                 fill[name] = self._fill_value(name, self.fill[name], learned.get(name))
-            elif name in words and holes.any():
+            elif name in of_words and holes.any():
                 drop = "dataset.missing=drop drops such rows, dataset.fill fills in a word"
                 raise FklError(
                     f"{self.path}, column {cut_cell(name)}: cells are missing, and words have no mean; {drop}"
                 )
             values[holes] = fill.get(name, np.nan)
-            if name in words and not (self.words or {}).get(name) and MANY_ROWS <= len(learned[name]) == len(rows):
+            # Notes about columns of ids, which fit the training rows and predict nothing
+            if name in of_words and not (self.words or {}).get(name) and MANY_ROWS <= len(learned[name]) == len(rows):
                 out = f"dataset.drop=[{in_brackets(name)}] leaves ids out"
                 print_note(
                     f"{self.path}, column {cut_cell(name)}: each row has its own word, so nothing can be learned; {out}"
                 )
-            elif name not in words and self.holds_rounded_ids(column):
+            elif name not in of_words and self.holds_rounded_ids(column):
                 out = f"{ROUNDED}; dataset.drop=[{in_brackets(name)}] leaves ids out"
                 print_note(f"{self.path}, column {cut_cell(name)}: {out}")
-            if name in words and self.text == "one_hot":
+            if name in of_words and self.text == "one_hot":
                 self._require_room_for_words(name, len(rows), learned)
             values_of.append(values)
+        # 7. The target: classes 0, 1, ... for words, otherwise numbers
         column = columns[self.target]
-        if self.target in words:  # they are classes
+        if self.target in of_words:  # they are classes
             labels = tuple(sorted(column.words(keep)))
             y = column.codes(rows, labels)
         else:
             labels, y = (), self.numbers_of_column(self.target, column, file)[rows]
+        # 8. The table. Words and means are learned from its training rows only, so test rows cannot leak
         encoder = Encoder(features, learned, labels, self.text == "one_hot", fill, self.reading, dates)
         listed = frozenset(name for name, given in (self.words or {}).items() if given)
         cells = UserRows(np.column_stack(values_of), y, rows, encoder, listed, self.missing == "mean")
@@ -375,6 +413,7 @@ class TableFile(Keys):
         table = Table.of_one_site(cells.values, y, features, self.path)
         table = replace(table, cells=cells, tested=tested, incomplete=incomplete)
         table = table.learned_from(np.ones(len(y), np.bool_) if tested is None else ~tested)
+        # 9. Sites: the files of a pattern, or the words of a column
         if self.is_pattern:
             for path, count in zip(paths, np.bincount(site_of_row[keep], minlength=len(parts)), strict=True):
                 require_rows(path, int(count), " without a missing cell", 1)
@@ -383,7 +422,8 @@ class TableFile(Keys):
             column = columns[self.site]
             names = tuple(column.words(keep))  # sites in the order in which they first appear
             table = replace(table, site=column.codes(rows, names).astype(np.int64), site_names=names)
-        numeric = [name for name in (*features, self.target) if not columns[name].text and name not in words]
+        # 10. Compare the sites' numbers: a file in other units, for example, is a usual fault of pooled data
+        numeric = [name for name in (*features, self.target) if not columns[name].text and name not in of_words]
         numbers = {name: columns[name].numbers[rows] for name in numeric}
         sites = len(table.site_names)
         compared = sites > 1 and sites * len(numeric) <= MOST_COMPARED
@@ -405,26 +445,29 @@ class TableFile(Keys):
         FklError
             If a key names a column that no file has, or a column that is used cannot be read.
         """
+        # Columns that a key names must be in some file; the message lists those that exist
         parts = self.named_like_the_first(parts)
-        there = list(dict.fromkeys(column for one in parts for column in one.by_name))
+        there = list(dict.fromkeys(column for part in parts for column in part.by_name))
         for name in self.drop or ():
             require(name in there, "drop", name, f"a column of {self.path}, which has {list_names(there)}")
         for name, role in self.columns_beside_features.items():
             begins = "" if name in there else self._where_table_begins(name, parts)
             require(name in there, role, name, f"a column of {self.path}, which has {list_names(there)}{begins}")
-        for one in ("fill", "words", "date_format"):
-            for name in part if isinstance(part := getattr(self, one), dict) else ():
-                require(name in there, one, name, f"of a column of {self.path}, which has {list_names(there)}")
-        used = []
+        for key_name in ("fill", "words", "date_format"):
+            for name in part if isinstance(part := getattr(self, key_name), dict) else ():
+                require(name in there, key_name, name, f"of a column of {self.path}, which has {list_names(there)}")
+        # Drop columns, and refuse unreadable ones that are used
+        parts_used = []
         for part in parts:
             kept = part.without([*(self.drop or ()), *self.names_of_rows(parts)])
             for name, column in kept.by_name.items():
                 if column.fault:
                     out = f"dataset.drop=[{in_brackets(name)}] leaves it out"
                     raise FklError(f"{kept.path}, column {cut_cell(name)}: {column.fault}; {out}")
-            used.append(kept)
-        names = dict.fromkeys(name for one in used for name in one.by_name if name in (self.fill or ()))
-        return [one.with_holes(names) for one in used]
+            parts_used.append(kept)
+        # A column that only some files have is missing in the others, which needs a value in `fill`
+        names = dict.fromkeys(name for part in parts_used for name in part.by_name if name in (self.fill or ()))
+        return [part.with_holes(names) for part in parts_used]
 
     def names_of_rows(self, parts: Sequence[FileColumns]) -> list[str]:
         """The column that only names rows in all files, if no key names it; it is no feature."""
@@ -436,27 +479,29 @@ class TableFile(Keys):
     def named_like_the_first(self, parts: list[FileColumns]) -> list[FileColumns]:
         """Files that `files` says to have no header get the names of the first file that has one."""
         without = [self._keys_of(part.path).get("header") is False for part in parts]
+        # The first file with names decides the order of columns
         named = next((part for part, none in zip(parts, without, strict=True) if not none), None)
         if named is None or self.header is False:
             return parts
-        found = []
+        renamed_parts = []
         for part, none in zip(parts, without, strict=True):
             if none and len(part.by_name) != len(named.by_name):
                 has = count_of(len(part.by_name), "column")
                 raise FklError(f"{part.path}: {has} where {named.path}, whose names it takes, has {len(named.by_name)}")
-            found.append(part.renamed(list(named.by_name)) if none else part)
-        return found
+            renamed_parts.append(part.renamed(list(named.by_name)) if none else part)
+        return renamed_parts
 
     def _where_table_begins(self, name: str, parts: list[FileColumns]) -> str:
         """Advice if a row has the name of a column that no file has."""
-        row, one = next(((row, one) for one in parts if (row := one.row_with(name)) is not None), (None, None))
-        if row is None or one is None or not isinstance(one.place, Place):
+        # Such a row exists if titles stand above the table; the advice is to skip them, or to read a header
+        row, file = next(((row, file) for file in parts if (row := file.row_with(name)) is not None), (None, None))
+        if row is None or file is None or not isinstance(file.place, Place):
             return ""
-        skip, reading = one.place.lines_above(row), self._reading_of(one.path)
+        skip, reading = file.place.lines_above(row), self._reading_of(file.path)
         if skip is None:
             return ""
         key = reading.as_typed(skip=skip) if skip > reading.skip else reading.as_typed(header="true")
-        return f"; {one.place(row)} has it: {key} if the table begins there"
+        return f"; {file.place(row)} has it: {key} if the table begins there"
 
     @cached_property
     def columns_beside_features(self) -> dict[str, str]:
@@ -478,12 +523,14 @@ class TableFile(Keys):
 
     def read_file(self, path: str, cache: Path | None) -> FileColumns:
         """All columns of one file, as they are decided from its cells."""
+        # A file that changes while a run reads it would give a model of two different data sets
         raw = own_file.read_bytes(path)
         if hashlib.sha256(raw).hexdigest() != self._fingerprints[path]:
             raise FklError(f"{path}: has changed since this run began; start it again")
         least = 1 if self.is_pattern or path in self.test_paths else csv_file.LEAST_ROWS
         typed, reading = Path(path).suffix.lower() in typed_file.FORMATS, self._reading_of(path)
 
+        # The parser by the suffix; small files are parsed faster than a cache is read
         def parse() -> FileColumns:
             return (
                 typed_file.read_typed_file(path, raw, reading) if typed else csv_file.read_csv_file(path, raw, reading)
@@ -498,13 +545,16 @@ class TableFile(Keys):
 
     def is_of_words(self, name: str, column: FileColumn, file: FileColumns) -> bool:
         """Whether a column holds words; raises an error if its words are not allowed."""
+        # By a key the column has words, or it has ids in a target of classes
         if self.words and name in self.words:
             return True
         if name == self.target and self.labels == "code" and not column.text and column.has_leading_zeros:
             return True
+        # Numbers without padding are numbers; sites and times are read by their own rules
         padded = None if column.text else column.padded
         if (not column.text and padded is None) or self.columns_beside_features.get(name) in ("site", "time"):
             return False
+        # The first cell that is no number, for the message
         odd = (column.first_odd_row or 0) if padded is None else padded
         first = column.word(odd)
         where = f"{file.place(odd)}, column {cut_cell(name)}: {cut_cell(first)!r} "
@@ -512,6 +562,7 @@ class TableFile(Keys):
         row = column.row_in_other_notation(of_classes=name == self.target and self.labels == "code")
         if row is not None:  # coded as a word, it would be a silent error
             raise FklError(self._not_a_number(name, column, row, file))
+        # The target must be numeric unless its words may become classes; a feature's words need the key `text`
         if name == self.target:
             if self.labels == "refuse":
                 raise FklError(f"{where}, and the target must be one; dataset.labels=code makes classes of its words")
@@ -527,23 +578,27 @@ class TableFile(Keys):
 
     def _complete_rows(self, columns: dict[str, FileColumn], file: FileColumns) -> tuple[NDArray[np.bool_], Incomplete]:
         """The rows that are used, and facts about the dropped rows."""
+        # A column without any value cannot be filled in from its own cells
         for name, column in columns.items():
             if column.holes.all() and name not in (self.fill or ()):
                 out = f"; dataset.drop=[{in_brackets(name)}] leaves it out"
                 beside = name in self.columns_beside_features
                 raise FklError(f"{self.path}, column {cut_cell(name)}: no row has a value{'' if beside else out}")
+        # With missing=refuse, the first missing cell is an error
         holed = np.any([column.holes for name, column in columns.items() if name not in (self.fill or ())], axis=0)
         if self.missing == "refuse" and holed.any():
             row = int(holed.argmax())
             holed_there = ((name, column) for name, column in columns.items() if column.holes[row])
             name, column = next(one for one in holed_there if one[0] not in (self.fill or ()))
             raise FklError(self.missing_cell(name, column, row, file))
+        # With missing=mean, only a missing target, site or time drops its row
         needed = {name: column for name, column in columns.items() if name not in (self.fill or ())}
         if self.missing == "mean":
             needed = {name: columns[name] for name in self.columns_beside_features}
         holed = np.any([column.holes for column in needed.values()], axis=0)
         what = "target" if self.missing == "mean" else "cell"
         require_rows(self.path, int((~holed).sum()), f" without a missing {what}")
+        # For the note about dropped rows: the column that is missing most often
         count = {name: int(column.holes.sum()) for name, column in needed.items()}
         worst = max(count, key=lambda name: count[name])
         return ~holed, Incomplete(int(holed.sum()), len(holed), cut_cell(worst), count[worst] == holed.sum())
@@ -575,6 +630,7 @@ class TableFile(Keys):
         FklError
             For the first cell that is no finite number, or an integer that float64 would round.
         """
+        # First cells that are not numbers, then integers that float64 cannot hold
         bad = ~(np.isfinite(column.numbers) | column.holes)
         if bad.any():
             raise FklError(self._not_a_number(name, column, int(bad.argmax()), file))
@@ -600,6 +656,7 @@ class TableFile(Keys):
         cell, is_feature = column.word(row), name not in self.columns_beside_features
         place = file.place(row)
         path = next((path for path in self.paths if place.startswith(f"{path}, ")), "") if self.is_pattern else ""
+        # A reader's hint comes first: another decimal sign or delimiter explains most such cells
         use = self._reading_of(path).hint(cell)
         if not use:
             use = self._as_missing(cell)
@@ -619,6 +676,7 @@ class TableFile(Keys):
         """All columns of a file, with dates as days, and the formats of the columns of dates."""
         columns, dates = dict(file.by_name), dict[str, str]()
         by_column = isinstance(self._keys_of(file.path).get("date_format", self.date_format), dict)
+        # Formats by column apply as they are; a single format applies to the columns that it fits
         for name, column in file.by_name.items():
             if name in self.columns_beside_features or name in (self.words or ()):
                 continue
@@ -656,20 +714,22 @@ class TableFile(Keys):
 
     def _days(self, name: str, column: FileColumn, date_format: str, file: FileColumns) -> NDArray[np.float64]:
         """Days since 1970-01-01 of a column of dates; NaN where a cell is missing."""
+        # Parse each different cell once, because dates often repeat
         cells = column.cells if isinstance(column.cells, CodedCells) else CodedCells.of(column.cells)
-        found = np.array([days_of_date(cell, date_format) for cell in cells.different], np.float64)[cells.code]
+        numbers = np.array([days_of_date(cell, date_format) for cell in cells.different], np.float64)[cells.code]
+        # Dates that a typed file stores as dates need no format
         if column.dates is not None:
             typed = [row for row, cell in enumerate(column.dates) if cell is not None]
-            found[typed] = [days_of_date(column.dates[row], date_format) for row in typed]
-        found[column.holes] = np.nan
-        bad = np.isnan(found) & ~column.holes
+            numbers[typed] = [days_of_date(column.dates[row], date_format) for row in typed]
+        numbers[column.holes] = np.nan
+        bad = np.isnan(numbers) & ~column.holes
         if bad.any():
             row = int(bad.argmax())
             where = f"{file.place(row)}, column {cut_cell(name)}: {cut_cell(column.word(row))!r}"
             raise FklError(
                 f"{where} is not a date in dataset.date_format={date_format}; {self._as_missing(column.word(row))}"
             )
-        return found
+        return numbers
 
     def _fill_value(self, name: str, value: Any, words: tuple[str, ...] | None) -> float:
         """The value of a feature's missing cells: a number, or the code of one of its words."""
@@ -687,20 +747,21 @@ class TableFile(Keys):
         self, name: str, column: FileColumn, rows: NDArray[np.int64], words: tuple[str, ...], file: FileColumns
     ) -> NDArray[np.float64]:
         """Codes of a column's words in these rows; those of missing cells are arbitrary."""
-        found = column.codes(rows, words)
-        bad = np.isnan(found) & ~column.holes[rows]
+        codes = column.codes(rows, words)
+        bad = np.isnan(codes) & ~column.holes[rows]
         if bad.any():
             row = int(rows[bad.argmax()])
             where = f"{file.place(row)}, column {cut_cell(name)}: {cut_cell(column.word(row))!r}"
-            known = f"none of dataset.words.{name}: {_list_some(words)}"
-            raise FklError(f"{where} is {known}; add it there, or the word {OTHER} for all other words")
-        return found
+            allowed = f"none of dataset.words.{name}: {_list_some(words)}"
+            raise FklError(f"{where} is {allowed}; add it there, or the word {OTHER} for all other words")
+        return codes
 
     def _require_room_for_words(self, name: str, rows: int, learned: dict[str, tuple[str, ...]]) -> None:
         """Raise an error if one feature per word takes more memory than files of this size should."""
         size = sum(Path(path).stat().st_size for path in [*self.paths, *self.test_paths])
         needed = PER_FEATURE * rows * sum(map(len, learned.values()))
         if needed > own_file.memory_room(size):
+            # One feature per word would need far more memory than the file
             many = f"{len(learned[name]):,} words in {rows:,} rows make features of {shown_bytes(needed)}"
             mend = "dataset.text=code numbers them, dataset.drop leaves the column out"
             raise FklError(f"{self.path}, column {cut_cell(name)}: {many}; {mend}")
@@ -710,6 +771,7 @@ class TableFile(Keys):
         from pandas import to_datetime
 
         names, columns = self.times, [file.by_name[name] for name in self.times]
+        # A single column of numbers needs no format, and is used as it is
         formats, name, column = [self._format_of(name, file.path) for name in names], " and ".join(names), columns[0]
         by_column = isinstance(self._keys_of(file.path).get("date_format", self.date_format), dict)
         if len(names) == 1 and not column.text and not (formats[0] and by_column):
@@ -717,15 +779,17 @@ class TableFile(Keys):
             if bad.any():
                 raise FklError(self._not_a_number(name, column, int(bad.argmax()), file))
             return column.numbers
+        # Several columns are joined by spaces and read by their joined formats
         if len(names) > 1:
             cells = list(map(" ".join, zip(*(one.cells for one in columns), strict=True)))
             holes = np.logical_or.reduce([one.holes for one in columns])
             column = FileColumn(CodedCells.of(cells), holes, np.full(file.rows, np.nan), True)
         if any(formats):
-            known = formats if by_column else formats[:1]
-            lacking = [one for one, written in zip(names, known, strict=False) if written is None]
+            formats_given = formats if by_column else formats[:1]
+            lacking = [one for one, written in zip(names, formats_given, strict=False) if written is None]
             require(not lacking, "date_format", self.date_format, f"with a format of {', '.join(lacking)}, too")
-            return self._days(name, column, " ".join(map(str, known)), file) * MICROSECONDS_OF_DAY
+            return self._days(name, column, " ".join(map(str, formats_given)), file) * MICROSECONDS_OF_DAY
+        # Without a format, times must be in ISO 8601
         there = np.flatnonzero(~column.holes)
         dates = to_datetime([column.word(row) for row in there.tolist()], format="ISO8601", errors="coerce", utc=True)
         if dates.isna().any():
@@ -764,14 +828,17 @@ def _are_dates(column: FileColumn, date_format: str) -> bool:
 
     Whole numbers are dates only if the format writes them in the same way: 20240131 is one in %Y%m%d, 123456 is none.
     """
+    # Only the first cells are read, because most columns are not dates
     there = np.flatnonzero(~column.holes)[:ROWS_LOOKED_AT].tolist()
     if not column.text:  # whether their text is worth reading
         digits, first = len(datetime(2001, 12, 31, tzinfo=UTC).strftime(date_format)), column.numbers[there]
         fits = (first % 1 == 0) & (first >= 10.0 ** (digits - 2)) & (first < 10.0**digits)
         if 2 * fits.sum() <= len(first):
             return False
+    # Compare distinct cells, so one frequent word does not decide
     cells = list(dict.fromkeys(column.cells[row] for row in there))
     read = [days_of_date(cell, date_format) for cell in cells]
+    # A number is a date only if the format writes it in the same way, so 123456 is none in %Y%m%d
     if not column.text:
         dates = [EPOCH + timedelta(one) if one == one else None for one in read]
         read = [

@@ -100,17 +100,18 @@ class Layout(Keys):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        # Files must have known keys, and columns must exist
         require(self.name.isidentifier(), "dataset.table.name", self.name, "a word of letters, digits and _")
         for file in self.files:
-            known = isinstance(file, Mapping) and "name" in file and set(file) <= {*FILE_KEYS}
-            require(known, "dataset.table.files", file, f"a list of files, each with {', '.join(FILE_KEYS)}")
+            is_known = isinstance(file, Mapping) and "name" in file and set(file) <= {*FILE_KEYS}
+            require(is_known, "dataset.table.files", file, f"a list of files, each with {', '.join(FILE_KEYS)}")
         names = [file["name"] for file in self.files]
         for name in self.read:
             require(name in names, "dataset.table.read", name, f"one of {', '.join(names)}")
-        for one in ("text", "leave_out"):
-            for name in getattr(self, one):
+        for field_name in ("text", "leave_out"):
+            for name in getattr(self, field_name):
                 there = name in self.all_columns or BRACES.search(name) is not None
-                require(there, f"dataset.table.{one}", name, "one of dataset.table.columns")
+                require(there, f"dataset.table.{field_name}", name, "one of dataset.table.columns")
 
     @property
     def used(self) -> list[Any]:
@@ -142,8 +143,10 @@ class Layout(Keys):
         fkl.basics.errors.BadValue
             If a key has a value that is not allowed; the message names the allowed values.
         """
+        # Keys that the user changed, then those that a switch changes
         changes = {key: value for key, value in values.items() if key in FIELDS}
         waiting = [(key, choices, "") for key, choices in self.switches.items()]
+        # A switch's choice may bring switches of its own
         for switch, choices, where in waiting:
             allowed = by_word(choices)
             word = as_word(values[switch])
@@ -154,15 +157,16 @@ class Layout(Keys):
             # A choice may narrow what other keys can be: `raw: {switches: {missing: [drop]}}`.
             waiting += [(*one, f" with {switch}={word}") for one in change.pop("switches", {}).items()]
             changes |= change
-        found: Layout = replace(self, **changes, switches={})
-        for name, (low, high, null) in found.limits.items():
+        layout: Layout = replace(self, **changes, switches={})
+        # Numbers within their limits
+        for name, (low, high, null) in layout.limits.items():
             value = values.get(name)
             fits = (null and value is None) or (isinstance(value, int) and low <= value <= high)
             require(name not in values or fits, name, value, f"{integer_limits(low, high)}{', or null' * null}")
-        if found.format in NAMED_COLUMNS:
-            there = found.target in found.all_columns
-            require(there, "dataset.table.target", found.target, "one of dataset.table.columns")
-        return found
+        if layout.format in NAMED_COLUMNS:
+            there = layout.target in layout.all_columns
+            require(there, "dataset.table.target", layout.target, "one of dataset.table.columns")
+        return layout
 
     @property
     def limits(self) -> dict[str, tuple[int, int, bool]]:
@@ -194,6 +198,7 @@ def layout_options(node: Mapping[str, Any]) -> dict[str, Option]:
     fkl.basics.errors.BadValue
         If `table` does not describe the keys correctly.
     """
+    # The table's node must be a mapping with well-formed switches
     table = node.get("table")
     require(isinstance(table, Mapping), "table", table, "how its files are read, see docs/own_data.md")
     switches, replaced = table.get("switches", {}), table.get("replace", {})  # type: ignore[union-attr]
@@ -205,28 +210,29 @@ def layout_options(node: Mapping[str, Any]) -> dict[str, Option]:
         for value in choices if isinstance(choices, Mapping) else ():  # a run's config.yaml has no other keys
             quoted = f'a word in quotes, "{as_word(value)}"'
             require(isinstance(value, str), f"dataset.table.switches.{switch}", value, quoted)
+    # For each key: its type, the words of its help, and its limits
     limits = Layout(most_rows=table.get("most_rows")).limits  # type: ignore[union-attr]
-    found = {}
+    option_of = {}
     for name in dict.fromkeys([*node, *switches, *([replaced["key"]] if replaced else [])]):
         if name in switches:
             words = by_word(switches[name])
             if {*words} <= {"true", "false"}:
-                found[name] = Option(bool, "bool", "")
+                option_of[name] = Option(bool, "bool", "")
             else:
                 quoted = ", ".join(f'"{word}"' for word in words)
-                found[name] = Option(str, f"{{{quoted}}}", list_allowed(words))
+                option_of[name] = Option(str, f"{{{quoted}}}", list_allowed(words))
         elif name in FIELDS:
             low, high, null = limits.get(name, (0, 0, True))
             kind = FIELDS[name].type if null else int
-            told = str(getattr(kind, "__name__", kind)).replace(" | None", " or null")
+            type_name = str(getattr(kind, "__name__", kind)).replace(" | None", " or null")
             if name in limits:
                 bounds = {"minimum": low} | ({"maximum": high} if high < 2**63 - 1 else {})
-                found[name] = Option(kind, told, f"{integer_limits(low, high)}{', or null' * null}", bounds)
+                option_of[name] = Option(kind, type_name, f"{integer_limits(low, high)}{', or null' * null}", bounds)
             else:
-                found[name] = Option(kind, told, "")
+                option_of[name] = Option(kind, type_name, "")
         elif name == replaced.get("key"):
-            found[name] = Option(float, "float", "a finite number")
-    return found
+            option_of[name] = Option(float, "float", "a finite number")
+    return option_of
 
 
 def by_word(choices: Any) -> dict[str, dict[str, Any]]:
@@ -257,6 +263,7 @@ def integer_limits(low: int, high: int) -> str:
 def expand_patterns(patterns: Iterable[str]) -> Iterator[str]:
     """Names that patterns generate, in the order of a shell: the last braces change first."""
     for pattern in patterns:
+        # Every second part was in braces: a range of numbers, or words
         choices = []
         for i, part in enumerate(BRACES.split(str(pattern))):
             if i % 2 == 0:  # parts with odd numbers were in braces

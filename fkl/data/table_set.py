@@ -77,10 +77,12 @@ class TableSet:
             If a file is missing, damaged or not in its published layout.
         """
         layout = self.layout
+        # Values that a key replaces, and the state of the files
         replacing = getattr(self, layout.replace["key"]) if layout.replace else None
         places = [store.find(readers.data_file(layout, file)) for file in layout.used]
         about = [(place, place.stat().st_mtime_ns, place.stat().st_size) for place in places if place is not None]
         key = repr((layout, store, replacing, about))
+        # Keep the last table, since replicates and trials read the same one
         if key not in _LAST:
             table = readers.read_dataset(layout, store, replacing)
             _LAST.clear()

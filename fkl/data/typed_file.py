@@ -71,11 +71,13 @@ def _read_feather(path: str, raw: bytes) -> "DataFrame":
 
 def _read_npz(path: str, raw: bytes) -> dict[str, Any]:
     """Arrays with one axis are columns; each column of an array with two axes is a column, named with its number."""
+    # Unpacked arrays must fit in memory
     with zipfile.ZipFile(io.BytesIO(raw)) as file:
         size = sum(member.file_size for member in file.infolist())
     own_file.require_room(path, raw, 2 * size, "its arrays")
     columns: dict[str, Any] = {}
     with np.load(io.BytesIO(raw), allow_pickle=False) as arrays:
+        # Pickled arrays could run code, so they are a fault and are not read
         for name in arrays.files:
             try:
                 array = arrays[name]
@@ -85,11 +87,12 @@ def _read_npz(path: str, raw: bytes) -> dict[str, Any]:
                 columns[name] = Fault(f"{OBJECTS}; save its arrays of numbers, as numpy.savez(path, x=x, y=y) does")
                 continue
             columns |= _columns_of_array(path, raw, name, array)
+    # Training and test rows under separate names are two files of a table
     if {"x_train", "x_test"} <= {re.sub(r"\d+$", "", name).lower() for name in columns}:
-        one = "numpy.savez('train.npz', x=a['x_train'], y=a['y_train'])"
+        command = "numpy.savez('train.npz', x=a['x_train'], y=a['y_train'])"
         keys = "dataset.path=train.npz dataset.test_path=test.npz"
         raise FklError(
-            f"{path}: has training and test rows under names of their own; make a file of each, as {one} does with "
+            f"{path}: has training and test rows under names of their own; make a file of each, as {command} does with "
             f"a = numpy.load({path!r}), and likewise test.npz; then {keys}"
         )
     return columns
@@ -107,8 +110,8 @@ def _read_npy(path: str, raw: bytes) -> dict[str, Any]:
 def _columns_of_array(path: str, raw: bytes, name: str, array: NDArray[Any]) -> dict[str, Any]:
     if array.dtype.names:
         one = array.dtype.names[0]
-        own = f"must be arrays of their own, as numpy.savez(path, {one}={name}[{one!r}], ...) saves them"
-        return {name: Fault(f"has the fields {', '.join(array.dtype.names)}; {own}")}
+        advice = f"must be arrays of their own, as numpy.savez(path, {one}={name}[{one!r}], ...) saves them"
+        return {name: Fault(f"has the fields {', '.join(array.dtype.names)}; {advice}")}
     if array.ndim not in (1, 2):
         rows = f"must be a column, or rows of columns, as {name or 'x'}.reshape(len({name or 'x'}), -1) makes them"
         return {name: Fault(f"has {array.ndim} axes; {rows if array.ndim else 'must be a column, or rows of columns'}")}
@@ -120,6 +123,7 @@ def _read_xls(path: str, raw: bytes) -> list[list[object]]:
     """Rows of the first sheet of an old Excel workbook."""
     import xlrd
 
+    # Types of cells; all others are empty
     kinds: dict[int, Callable[[Any], object]] = {
         xlrd.XL_CELL_NUMBER: float,
         xlrd.XL_CELL_TEXT: str,
@@ -147,6 +151,7 @@ def _read_xlsx(path: str, raw: bytes) -> list[list[object]]:
     try:
         with zipfile.ZipFile(io.BytesIO(raw)) as file:
             size = sum(member.file_size for member in file.infolist())
+        # A workbook may unpack to far more than its size
         own_file.require_room(path, raw, size, "its sheets")
         sheet = load_workbook(io.BytesIO(raw), read_only=True, data_only=True).worksheets[0]
         return [list(row) for row in sheet.iter_rows(values_only=True)]
@@ -175,13 +180,15 @@ def read_typed_file(path: str, raw: bytes, reading: Reading) -> FileColumns:
     FklError
         If it is damaged, a key cannot be obeyed, or the reader is not installed.
     """
-    words, reader = FORMATS[Path(path).suffix.lower()]
-    is_sheet = words == "Excel"
+    # A typed file knows its delimiter and encoding, so keys must not set them
+    kind, reader = FORMATS[Path(path).suffix.lower()]
+    is_sheet = kind == "Excel"
     for key in ("delimiter", "encoding") if is_sheet else ("delimiter", "encoding", "header", "skip"):
         value = getattr(reading, key)
         allowed = f"omitted for {path}, which is {'a sheet' if is_sheet else 'a table with names'} and no text"
         require(value == getattr(Reading, key), key, value, allowed)
     try:
+        # Limit the memory, because libraries allocate before they check
         with requires_extra("files", path), limited_to_free_memory(own_file.memory_room(len(raw))):
             content = reader(path, raw)
             return _columns_of_sheet(path, content, reading) if is_sheet else _columns_by_name(path, content, reading)
@@ -192,11 +199,12 @@ def read_typed_file(path: str, raw: bytes, reading: Reading) -> FileColumns:
         said = in_one_line(str(error).partition("\n")[0])
         if "allow_pickle" in said:
             raise FklError(f"{path}: {OBJECTS}; save an array of numbers") from None
-        raise FklError(f"{path}: is no {words} file, or is damaged: {said}") from None
+        raise FklError(f"{path}: is no {kind} file, or is damaged: {said}") from None
 
 
 def _columns_by_name(path: str, content: Any, reading: Reading) -> FileColumns:
     """Columns of a data frame, or of arrays by name; some may have a fault."""
+    # Columns that differ in length from most others have a fault
     parts = [(str(name), part) for name, part in content.items() if not INDEX.fullmatch(str(name))]
     lengths = [len(part) for _, part in parts if not isinstance(part, Fault)]
     rows = Counter(lengths).most_common(1)[0][0] if lengths else 0
@@ -208,6 +216,7 @@ def _columns_by_name(path: str, content: Any, reading: Reading) -> FileColumns:
         columns.append(FileColumn.unreadable(rows, part) if isinstance(part, Fault) else _convert_column(part, reading))
     if not lengths:
         raise FklError(f"{path}: {next((part for _, part in parts), 'has no column')}")
+    # Names, and rows counted from 1
     names = [name for name, _ in parts]
     by_name = dict(zip(distinct_names(names), columns, strict=True))
     return FileColumns(path, by_name, Place(path, "row", range(1, rows + 1)), rows).with_row_names(names)
@@ -215,6 +224,7 @@ def _columns_by_name(path: str, content: Any, reading: Reading) -> FileColumns:
 
 def _columns_of_sheet(path: str, rows: list[list[object]], reading: Reading) -> FileColumns:
     """Columns of a sheet, like those of text: names in its first row, unless that has only numbers."""
+    # Skip rows, then blank rows above and below
     allowed = f"fewer than the {count_of(len(rows), 'row')} of {path}"
     require(reading.skip < max(1, len(rows)), "skip", reading.skip, allowed)
     rows = rows[reading.skip :]
@@ -225,9 +235,11 @@ def _columns_of_sheet(path: str, rows: list[list[object]], reading: Reading) -> 
     rows, width = rows[begin:], max(map(len, rows), default=0)
     if not rows:
         raise FklError(f"{path}: empty; must be a table with rows")
+    # The first row has names, unless its cells are numbers
     first = ["" if cell is None else word_of(cell) for cell in rows[0]] + [""] * (width - len(rows[0]))
     header = csv_file.has_names(first, reading, f"{path}, sheet row {reading.skip + begin + 1}")
     names = first if header else [""] * width
+    # Shorter rows are filled with empty cells
     cells = zip(*(row + [None] * (width - len(row)) for row in rows[header:]), strict=True)
     columns = [_convert_cells(list(part), reading) for part in cells] or [
         FileColumn.of_text(CodedCells.of([]), reading)
@@ -235,8 +247,8 @@ def _columns_of_sheet(path: str, rows: list[list[object]], reading: Reading) -> 
     count = len(rows) - header
     by_name = dict(zip(distinct_names(names), columns, strict=True))
     first_row = reading.skip + begin + header + 1
-    found = FileColumns(path, by_name, Place(path, "sheet row", range(first_row, first_row + count)), count)
-    return found.with_row_names(names) if header else found
+    table = FileColumns(path, by_name, Place(path, "sheet row", range(first_row, first_row + count)), count)
+    return table.with_row_names(names) if header else table
 
 
 def _convert_column(values: Any, reading: Reading) -> FileColumn:
@@ -245,6 +257,7 @@ def _convert_column(values: Any, reading: Reading) -> FileColumn:
     from pandas.api import types
 
     values = Series(values)
+    # Numbers and truth values; all else cell by cell
     if types.is_bool_dtype(values.dtype) or types.is_integer_dtype(values.dtype) or types.is_float_dtype(values.dtype):
         numbers = values.to_numpy(np.float64, na_value=np.nan)
         return FileColumn.of_numbers(numbers, values.to_numpy(), reading.numbers_missing)
@@ -255,20 +268,23 @@ def _convert_column(values: Any, reading: Reading) -> FileColumn:
 
 def _convert_cells(cells: list[Any], reading: Reading) -> FileColumn:
     """A column of typed cells: numbers, text, dates, or several of them; None is missing."""
+    # Types that are no cells are a fault of the column
     kinds = {type(cell) for cell in cells} - {type(None)}
     for kind in kinds:
         if not issubclass(kind, READABLE):
             row = next(row for row, cell in enumerate(cells) if type(cell) is kind)
             fault = f"holds values of type {kind.__name__}, first in row {row + 1}; must be numbers, text or dates"
             return FileColumn.unreadable(len(cells), fault)
+    # Only numbers, or only truth values
     if kinds and all(issubclass(kind, NUMBERS) for kind in kinds) and (bool not in kinds or len(kinds) == 1):
         numbers = np.array([np.nan if cell is None else float(cell) for cell in cells])
         return FileColumn.of_numbers(numbers, cells, reading.numbers_missing)
     # NA is a word in a typed file, where a missing cell has a type of its own
     reading = reading if reading.hole is not None else replace(reading, hole=())
-    found = FileColumn.of_text(CodedCells.of("" if cell is None else word_of(cell) for cell in cells), reading)
+    column = FileColumn.of_text(CodedCells.of("" if cell is None else word_of(cell) for cell in cells), reading)
+    # Mixed cells: numbers keep their values, the rest are words or dates
     typed = [row for row, cell in enumerate(cells) if isinstance(cell, NUMBERS) and type(cell) is not bool]
-    found.numbers[typed] = [float(cells[row]) for row in typed]
-    found.numbers[found.holes] = np.nan
+    column.numbers[typed] = [float(cells[row]) for row in typed]
+    column.numbers[column.holes] = np.nan
     dates = np.array([cell if isinstance(cell, date) else None for cell in cells], object)
-    return found.with_typed(dates) if typed or dates.any() else found
+    return column.with_typed(dates) if typed or dates.any() else column

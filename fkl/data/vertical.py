@@ -28,7 +28,7 @@ class RowSplit(NamedTuple):
 
 @dataclass(frozen=True)
 class Vertical:
-    """The same samples at all parties; each party has its own features of them.
+    """A problem whose parties share all samples; each party has its own features of them.
 
     Parameters
     ----------
@@ -153,10 +153,12 @@ class Vertical:
         fold : int or None
             Fold of a cross-validation: leave out the test rows, and test on this fifth of the others.
         """
+        # The data set's own test rows come first in a random order
         order = rng.permutation(len(self.y))
         if self.tested is not None:
             order = order[np.argsort(~self.tested[order], kind="stable")]
         test, training = order[: self.test_rows], order[self.test_rows :]
+        # With a fold, validation rows come from the training rows
         if fold is not None:
             left_out = np.arange(len(training)) % FOLDS == fold
             test, training = training[left_out], training[~left_out]
@@ -211,10 +213,12 @@ class FeatureGroups(Keys):
         fkl.basics.errors.BadValue
             If there are fewer features than parties, or `groups` is not a partition of them.
         """
+        # Two values of the target become -1 and 1
         values = np.unique(table.y)
         y, scale = table.y, table.scale
         if len(values) == 2:
             y, scale = np.where(y == values[0], -1.0, 1.0), scale.to_signs(*values.tolist())
+        # Groups of features: given, or equal parts in the file's order or a random one
         features = table.x.shape[1]
         if self.groups is not None:
             groups = _given_groups(self.groups, features)
@@ -224,6 +228,7 @@ class FeatureGroups(Keys):
             require(parties <= features, "parties", parties, f"at most {features}, the features of the data set")
             order = rng.permutation(features) if self.how == "random" else np.arange(features)
             groups = tuple(np.sort(group) for group in np.array_split(order, parties))
+        # Half of the parties have the target, unless a key says how many
         active = max(len(groups) // 2, 1) if self.active is None else self.active
         require(active <= len(groups), "active", active, f"at most {len(groups)}, the parties")
         parts = (groups, tuple(range(active)), self.test_share)
@@ -236,6 +241,7 @@ class FeatureGroups(Keys):
 
 def _given_groups(groups: list[list[int]], features: int) -> tuple[NDArray[np.int64], ...]:
     """The given groups as arrays, checked to contain every feature exactly once."""
+    # Each feature at exactly one party
     owner: dict[int, int] = {}
     for party, group in enumerate(groups):
         require(len(group) > 0, "groups", f"party {party}: []", "at least one feature per party")

@@ -112,6 +112,7 @@ class WaveFarm(Keys):
         """
         rows, count = self.rows_per_site, len(CLIMATES) * self.rows_per_site
         require_memory(8 * count * (len(FEATURES) + 2), f"the {count} rows of all sites", "dataset.rows_per_site")
+        # Site by site, in chunks of rows
         x = np.empty((count, len(FEATURES)))
         for number, climate in enumerate(CLIMATES):
             for start in range(0, rows, CHUNK_ROWS):
@@ -133,10 +134,12 @@ def _draw_layouts(rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
 
     Each layout lies in a square with random side and position, so some layouts are dense and some are wide.
     """
+    # A square of random size and place inside the farm
     side = rng.uniform(LEAST_SIDE, SIDE, rows)
     corner = rng.uniform(0.0, SIDE - side, (2, rows))
     layout = np.empty((2, CONVERTERS, rows))
     for number in range(CONVERTERS):
+        # Place one converter in all rows at once; draw again where it is too close
         redraw: slice | NDArray[np.int64] = slice(None)
         while (count := side[redraw].size) > 0:
             drawn = rng.uniform(0.0, 1.0, (2, count)) * side[redraw] + corner[:, redraw]
@@ -149,6 +152,7 @@ def _draw_layouts(rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
 
 def _mean_powers(layout: NDArray[np.float64], climate: Climate) -> NDArray[np.float64]:
     """Mean power (16, rows) in W of each converter over the sea states of a site."""
+    # Deep-water wavelength, and directions around the main one
     powers = np.zeros(layout.shape[1:])
     x, y = layout.astype(np.float32)
     wavelength = GRAVITY * climate.period**2 / (2 * np.pi)
@@ -170,6 +174,7 @@ def _share_passing(
     x: NDArray[np.float32], y: NDArray[np.float32], angle: float, wavelength: float
 ) -> NDArray[np.float32]:
     """Share of the incoming power (16, rows) that converters upstream leave to each one at (x, y), both (16, rows)."""
+    # Coordinates along and across the waves
     cosine, sine = float(np.cos(angle)), float(np.sin(angle))
     along = x * cosine + y * sine
     across = y * cosine - x * sine

@@ -94,11 +94,11 @@ class Recordings:
     @property
     def summary(self) -> str:
         """The facts in one line."""
-        words = [f"{self.used} participants of the {self.at_hand} available ({len(PARTICIPANTS)} were published)"]
-        words.append(f"{len(self.table.y)} windows")
-        words += [f"no {activity}: {' '.join(names)}" for activity, names in self.lacking.items() if names]
-        words.append(f"{self.broken} broken lines skipped")
-        return f"wisdm: {', '.join(words)}"
+        parts = [f"{self.used} participants of the {self.at_hand} available ({len(PARTICIPANTS)} were published)"]
+        parts.append(f"{len(self.table.y)} windows")
+        parts += [f"no {activity}: {' '.join(names)}" for activity, names in self.lacking.items() if names]
+        parts.append(f"{self.broken} broken lines skipped")
+        return f"wisdm: {', '.join(parts)}"
 
 
 @dataclass(frozen=True)
@@ -191,10 +191,12 @@ class Wisdm(Keys):
             If no file is available and none can be fetched, one is damaged or holds no reading at all, there are fewer
             participants than requested, or no window of one of the activities.
         """
+        # Which files there are; the first download brings all of them
         places = self._places(store)
         if not places:
             store.fetch(self.data_files[0])  # its archive has all the others, too
             places = self._places(store)
+        # Some participants only, in their usual order
         at_hand = list(places)
         chosen = at_hand
         if self.participants is not None:
@@ -202,12 +204,13 @@ class Wisdm(Keys):
             require(self.participants <= len(at_hand), "participants", self.participants, allowed)
             drawn = rng.choice(len(at_hand), self.participants, replace=False)
             chosen = [at_hand[number] for number in np.sort(drawn)]  # in the order of participants
+        # Windows of each participant and activity; their means are the samples
         x, y, site, names, broken = [], [], [], [], 0
         lacking: dict[str, list[str]] = {activity: [] for activity in self.classes}
         for file in chosen:
             participant = file.name.split("_")[1]
-            found = places[file].stat()
-            kept = store, file, participant, found.st_mtime_ns, found.st_size
+            status = places[file].stat()
+            kept = store, file, participant, status.st_mtime_ns, status.st_size
             broken += _readings_of_file(*kept).broken
             for activity, label in self.classes.items():
                 means = _means_of_windows(*kept, ACTIVITIES[activity], self.seconds)
@@ -219,12 +222,13 @@ class Wisdm(Keys):
                 x.append(means)
                 y.append(np.full(len(means), label))
                 site.append(np.full(len(means), len(names) - 1))
+        # An activity without a window cannot be learned
         for activity, without in lacking.items():
             if len(without) == len(chosen):
                 raise FklError(f"wisdm: no window of {activity} in the {len(chosen)} files that were read")
         table = Table(np.concatenate(x), np.concatenate(y), np.concatenate(site), FEATURES, tuple(names))
-        told = {activity: tuple(without) for activity, without in lacking.items()}
-        return Recordings(table, len(at_hand), len(names), broken, told)
+        participants_without = {activity: tuple(without) for activity, without in lacking.items()}
+        return Recordings(table, len(at_hand), len(names), broken, participants_without)
 
     @property
     def classes(self) -> dict[str, float]:
@@ -290,13 +294,15 @@ def read_accelerometer(raw: bytes, where: str, participant: str) -> Readings:
     FklError
         If no line is valid.
     """
+    # Lines in the documented form; others are skipped and counted
     head = participant.encode()
     line = rb"^%b,([A-MO-S]),(\d{1,18}),(%b),(%b),(%b);?[ \t\r]*$" % (head, NUMBER, NUMBER, NUMBER)
-    found = re.findall(line, raw, re.MULTILINE)
+    matches = re.findall(line, raw, re.MULTILINE)
     lines = len(re.findall(rb"^.*\S", raw, re.MULTILINE))
-    if not found:
+    if not matches:
         raise FklError(f"{where}: none of its {lines} lines is '{participant},letter,timestamp,x,y,z;'")
-    letter, time, *axes = zip(*found, strict=True)
+    # Columns as numbers, without readings that are not finite
+    letter, time, *axes = zip(*matches, strict=True)
     values = np.array(axes, dtype=np.bytes_).astype(np.float64).T
     finite = np.isfinite(values).all(axis=1)  # 1e999 is not
     return Readings(
@@ -326,11 +332,14 @@ def window_means(time: NDArray[np.int64], values: NDArray[np.float64], seconds: 
     """
     if not len(time):
         return np.empty((0, values.shape[1]))
+    # A new recording begins after a gap, or where time jumps back
     length = round(seconds * SECOND)
     step = np.diff(time)
     recording = np.concatenate([[0], np.cumsum((step < 0) | (step > GAP_SECONDS * SECOND))])
+    # Windows of equal length from the beginning of each recording
     start = time[np.searchsorted(recording, np.arange(recording[-1] + 1))][recording]
     number = (time - start) // length
+    # Means of windows that are nearly full
     first = np.flatnonzero(np.concatenate([[True], (np.diff(number) != 0) | (np.diff(recording) != 0)]))
     last = np.concatenate([first[1:], [len(time)]]) - 1
     means = np.add.reduceat(values, first) / (last - first + 1)[:, None]

@@ -33,7 +33,7 @@ def why_not(learners: str, method: Any) -> str | None:
 
 
 def pooled_task(task: Task) -> Task:
-    """The same task with all samples at one client."""
+    """Move all samples of a task to one client."""
     redraw: Redraw | None = None
     if (draw := task.redraw) is not None:
 
@@ -74,8 +74,8 @@ class Apart:
     def step(self, world: World, state: Each, t: int) -> tuple[Each, Any]:
         """Run one round in every world, and join the outcomes."""
         states, outcomes = [], []
-        for own, one in zip(state.states, self.worlds(world), strict=True):
-            after, outcome = self.method.step(one, own, t)
+        for learner_state, learner_world in zip(state.states, self.worlds(world), strict=True):
+            after, outcome = self.method.step(learner_world, learner_state, t)
             states.append(after)
             outcomes.append(outcome)
         return Each(states), self.together(world, outcomes, t)
@@ -117,9 +117,9 @@ class Alone(Apart):
     def _world_of(self, world: World, k: int) -> World:
         problem, channel = world.problem.of_client(k), world.channel
         ledger = Ledger(problem.rounds, *channel.ledger.shape[:1], 1, None, tuple(channel.ledger.tallies))
-        own = Channel(Network(), ledger, np.dtype(world.precision), channel.algorithm, world.streams)
+        own_channel = Channel(Network(), ledger, np.dtype(world.precision), channel.algorithm, world.streams)
         topology = None if world.topology is None else BY_ITSELF
-        return replace(world, problem=problem, channel=own, topology=topology)
+        return replace(world, problem=problem, channel=own_channel, topology=topology)
 
 
 class OneAgainstRest(Apart):
@@ -152,6 +152,7 @@ class OneAgainstRest(Apart):
 def beside_each_other(outcomes: Sequence[Any]) -> Any:
     """Outcomes of single clients as one outcome: arrays (R, K, ...) are concatenated along the clients."""
     first = outcomes[0]
+    # Functions, arrays and records are joined by their kind
     if first is None:
         return None
     if callable(first):

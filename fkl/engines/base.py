@@ -103,6 +103,7 @@ def why_no_star(method: Algorithm) -> str | None:
 
     Only in such a star can clients run one part after another, or be sites, because the server needs only messages.
     """
+    # In the order in which a user would ask: the graph, the features, the server, the rounds
     task: Any = task_of(method)
     if getattr(method, "on_a_graph", False):
         return "its agents send messages to neighbours, not to a server"
@@ -141,6 +142,7 @@ class Numba(Engine):
     def rounds(self, algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
         """Run the remaining rounds, and pause after each."""
         problem, judge, seconds = world.problem, in_progress.judge, in_progress.seconds
+        # One round: open the ledger, step, measure the time, judge
         for t in range(in_progress.t, problem.rounds):
             world.channel.open_round(t, problem.present[t])
             start = perf_counter()
@@ -215,24 +217,28 @@ class Experiment:
 
 def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[World, Ledger]:
     """World of some replicates of an experiment, and the ledger of its channel."""
+    # A replicate may have its own problem and graph
     problem, network, precision = experiment.problem, experiment.network, experiment.precision
     topology, streams = experiment.topology, Streams(experiment.seed, replicates)
     if experiment.redraw is not None:
         [replicate] = replicates
         problem, drawn = experiment.redraw(replicate)
         topology = topology if drawn is None else drawn
+    # Kinds of messages that the ledger counts
     directions = experiment.task.directions(topology)
     if network.loss > 0:
         directions = (*directions, "lost")
     engine = experiment.engine
     ledger = Ledger(problem.rounds, len(replicates), problem.clients, network.cost, directions)
+    # Delays are drawn once, before the first round
     times = None
     if getattr(network, "timed", False):  # a user's network class may not have this field
-        own = streams if experiment.redraw is not None else Streams(experiment.seed, (0,))
-        times = network.times(problem.rounds, problem.clients, own.generators(Role.TIMES)[0])
+        streams_of_features = streams if experiment.redraw is not None else Streams(experiment.seed, (0,))
+        times = network.times(problem.rounds, problem.clients, streams_of_features.generators(Role.TIMES)[0])
         if topology is not None:  # on a graph, agents that are late miss the iteration
             times = times.among(problem.present)
             problem = problem.thinned(problem.present & times.in_time)
+    # The channel, and everything that a method may see
     label = experiment.algorithm.label
     passing = network, ledger, np.dtype(precision), label, streams, experiment.links, times
     channel = Channel(*passing)
@@ -322,6 +328,7 @@ def _blame_large_keys(algorithm: Any, rounds: int) -> tuple[bool, str]:
     step = values[size] if values[size] is not None else 1 / np.sqrt(rounds)
     others = [name for name in OTHER_STEPS if (values.get(name) or 0) > LARGEST_STEP]
     usual = min(step, 1.0) * min(values.get("step_factor", 1.0), LARGEST_STEP)
+    # Name the keys that are unusually large, otherwise the step size
     if usual * values.get("lam", 0.0) > 1:  # too large even with a smaller step
         others.append("lam")
     keys, beyond = others if others and step <= 1 else [size, *others], bool(others) or step > LARGEST_STEP
@@ -341,6 +348,7 @@ def worse_than_zero(targets: NDArray[Any], mse: NDArray[np.float64]) -> str | No
     mse : (R,)
         Final mean squared error of each replicate, over these samples or part of them.
     """
+    # Far above the error of predicting 0, which no learning method exceeds
     zero = float(by_block(lambda some: np.square(some, dtype=np.float64), targets).mean())
     worse = int((mse > WORSE * zero).sum())
     if not worse:

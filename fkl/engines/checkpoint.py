@@ -59,20 +59,20 @@ class Checkpoint:
 
     def place(self) -> tuple[int, int] | None:
         """First of the running replicates, and their number; None without a usable file, with a message."""
-        found = self._read()
-        if found is None:
+        saved = self._read()
+        if saved is None:
             return None
-        place = found[0].get("place")
+        place = saved[0].get("place")
         if isinstance(place, list) and len(place) == 2 and all(type(one) is int and one >= 0 for one in place):
             return place[0], max(1, place[1])
         self._say_anew("it does not say which replicates were running")
         return None
 
     def rounds(self) -> tuple[int, int, int] | None:
-        """As `place`, with the number of rounds that these replicates have finished."""
+        """First of the running replicates, their number, and the number of rounds that they have finished; or None."""
         place = self.place()
-        found = None if place is None else self._read()
-        done = None if found is None else found[0].get("rounds")
+        saved = None if place is None else self._read()
+        done = None if saved is None else saved[0].get("rounds")
         return (*place, done) if place is not None and type(done) is int else None
 
     def load(self, owner: Any, kind: type[Kept]) -> Kept | None:
@@ -80,10 +80,11 @@ class Checkpoint:
 
         The follower is truncated to its position in the checkpoint.
         """
-        found = self._read()
-        if found is None:
+        saved = self._read()
+        if saved is None:
             return None
-        text, arrays = found
+        # Text first, then arrays; the follower goes back to its place in the text
+        text, arrays = saved
         try:
             reader = Reader(arrays, owner)
             done, position = reader.value(text["done"]), reader.value(text["position"])
@@ -108,6 +109,7 @@ class Checkpoint:
         owned : mapping of str to object
             Attributes of the reader's owner; `done` refers to them by name.
         """
+        # The state as text and arrays, with what it refers to by name
         writer = Writer(owned)
         position = None if self._follower is None else self._follower.position
         try:
@@ -135,6 +137,7 @@ class Checkpoint:
 
     def _read(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """The JSON and the arrays of this run's file; None without a usable file."""
+        # A file of another run, or a damaged one, is no error: the run begins anew
         try:
             arrays = read_sealed(self.file)
             text = json.loads(arrays.pop(TEXT).tobytes())

@@ -25,6 +25,7 @@ class Jax(Engine):
 
     def can_play(self, run: Run) -> str | None:
         """Why not: this engine needs methods and conditions that JAX can trace."""
+        # Reasons in the order in which they can be mended: settings first, then the method, then conditions
         method = run.algo
         if is_judged(run.settings.rows):
             return f"it adds up losses on the device, and rows={run.settings.rows} needs the loss of each row"
@@ -66,6 +67,7 @@ class Jax(Engine):
         """Estimate the seconds from the first scan of one replicate; None for a method that cannot be traced."""
         from fkl.engines.jax_world import play_scans
 
+        # The first scan of a single replicate, which is compiled once
         with suppress(FklError), at_most(threads), np.errstate(all="ignore"):
             world, _ = make_world(replace(experiment, engine=self), (0,))
             in_progress = before_first_round(experiment, world)
@@ -81,8 +83,8 @@ def device_name() -> str:
     import jax
 
     try:
-        [found, *others] = jax.devices()
+        [device, *others] = jax.devices()
     except RuntimeError as error:  # for example if JAX_PLATFORMS names a platform that this machine lacks
         raise FklError(f"engine=jax: no device: {in_one_line(error)}") from None
     several = f"{len(others) + 1} x " if others else ""
-    return f"{several}{found.platform} ({found.device_kind})"
+    return f"{several}{device.platform} ({device.device_kind})"

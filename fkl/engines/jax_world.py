@@ -3,6 +3,14 @@
 The method's own `step` is traced once, in a world with placeholders for the samples, random numbers and channel of a
 round, and XLA compiles a loop over many rounds. The host still draws random numbers from the same streams, and records
 messages in the same ledger, with the sizes that the scan returns.
+
+For example, 100 rounds are two scans of 50 rounds each, by one compiled program (a scan has at most 64 rounds, and all
+scans have equal lengths). The parts in order:
+
+1. `Scan.__init__` traces a first round with the placeholders `_Round`, `_Streams`, `_Channel` and `_Samples`, which
+   record what the method requests from the host and which messages it sends, and then compiles the scan.
+2. `Scan.given` makes the input of 50 rounds on the host: samples, random numbers, and links that are up.
+3. `Scan.play` runs the program on the device, and `Scan.enter` records the messages and results of each round.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -50,18 +58,22 @@ def play_scans(algorithm: Algorithm, world: World, in_progress: Any, watched: bo
     # Set for this block, not for the process, because a program that uses fkl may have its own precision
     with jax.enable_x64(True), jax.default_matmul_precision("highest"):
         scan = Scan(algorithm, world, in_progress.state, in_progress.judge)
+        # The scan's state has the memory of conditions, which the first traced round has made
         in_progress.state = scan.state
         try:
             for first in range(in_progress.t, problem.rounds, scan.length):
+                # Run one scan on the device; its time is divided equally among its rounds
                 rounds = range(first, min(first + scan.length, problem.rounds))
                 start = perf_counter()
-                in_progress.state, told = scan.play(in_progress.state, scan.given(rounds, scan.length))
+                in_progress.state, results = scan.play(in_progress.state, scan.given(rounds, scan.length))
                 took = perf_counter() - start
+                # Record each round on the host, in order, with its share of the results
                 for b, t in enumerate(rounds):
                     in_progress.elapsed[t] = seconds + took * (b + 1) / len(rounds)
-                    scan.enter(t, Told(*(tuple(values[b] for values in one) for one in told)))
+                    scan.enter(t, Told(*(tuple(values[b] for values in one) for one in results)))
                     in_progress.t = t + 1
                 seconds += took
+                # Loggers and checkpoints read the state, so copy it to the host
                 if watched:
                     _copy_to_host(in_progress)
                 yield len(rounds)
@@ -161,6 +173,7 @@ class Scan:
     def __init__(self, algorithm: Algorithm, world: World, state: Any, judge: Any) -> None:
         self._algorithm, self._world, self._state, self._judge = algorithm, world, state, judge
         self._of_streams = isinstance(judge, StreamJudge)
+        # The bank's arrays and a batch's rows are arguments of the program, because they are too large for constants
         has_features = "kernels.D" not in getattr(algorithm, "idle", ())
         self._bank = bank = world.common.features if has_features else None
         self._devices = Devices(len(world.streams.replicates), world.problem.clients)
@@ -180,6 +193,7 @@ class Scan:
             raise FklError(
                 f"engine=jax: the rounds of {algorithm.label} cannot be traced: {own_place(error)}{why}"
             ) from error
+        # A stream's outcome must fit the judge, because wrong shapes could be broadcast
         if self._of_streams:
             y_hat, loss = shown
             require_shape("Outcome.y_hat", y_hat, *judge.loss.shape)
@@ -192,13 +206,17 @@ class Scan:
         )
         self._fixed = self._fixed._replace(minimiser=_on_device(arrays_of(self._minimiser)))
         # Scans have equal lengths, limited by memory and time, so the last scan wastes few rounds
+        # Bytes of a round's input and result; 2^26 bytes are the most that a scan may hold
         nbytes = 0 if self._of_streams else shown.size * shown.dtype.itemsize
         nbytes += sum(part.nbytes for part in jax.tree.leaves(self.given(range(1), 1)))
         most, rounds, clients = min(MOST_ROUNDS, ROOM // nbytes), world.problem.rounds, world.problem.clients
+        # On a CPU, also limit the sines of a scan: a progress line should appear every few seconds
         if bank is not None and self._of_streams and _on_cpu():
             most = min(most, ANGLES // (bank.replicates * bank.kernels * bank.rho.shape[-1] * clients))
+        # Equal lengths: 100 rounds with at most 64 are two scans of 50, not 64 and 36
         scans = -(-rounds // max(LEAST_ROUNDS, most))
         self.length = max(LEAST_ROUNDS, -(-rounds // scans))
+        # One program for all scans; the state is donated, so the next state may use its memory
         program, given = jax.jit(self._rounds, donate_argnums=1), self.given(range(1), self.length)
         self._compiled = _compile_lowered(program.lower(*self._placed(state, given)))
 
@@ -209,19 +227,21 @@ class Scan:
 
     def play(self, state: Any, given: Given) -> tuple[Any, Told]:
         """The state after these rounds, and their results; the sums of a `StreamJudge` include them already."""
-        (made, sums), told = self._compiled(*self._placed(state, given))
+        (made, sums), results = self._compiled(*self._placed(state, given))
         if self._of_streams:
             self._judge.sums = with_arrays(self._judge.sums, sums)
-        return with_arrays(state, made), Told(*(tuple(map(np.asarray, values)) for values in told))
+        return with_arrays(state, made), Told(*(tuple(map(np.asarray, values)) for values in results))
 
     def enter(self, t: int, told: Told) -> None:
         """Record the messages and the outcome of round t."""
         channel, judge, changing = self._world.channel, self._judge, iter(told.sizes)
+        # The ledger first: sizes that were constants while tracing are in the call, the others are results of the scan
         channel.open_round(t, self._world.problem.present[t])
         for book, given in self._booked:
             book(
                 channel, *with_arrays(given, [next(changing) if is_traced(part) else part for part in arrays_of(given)])
             )
+        # Then the round's results
         if not self._of_streams:
             fine = judge.enter(t, *told.shown)
         else:
@@ -241,11 +261,12 @@ class Scan:
         """Input of a scan of these rounds, padded with zeros."""
 
         def padded(values: Sequence[Any]) -> Array:
-            one = np.asarray(values[0])
-            made = np.zeros((length, *one.shape), one.dtype)
+            first = np.asarray(values[0])
+            made = np.zeros((length, *first.shape), first.dtype)
             made[: len(values)] = values
             return made
 
+        # The last scan may have fewer rounds: its arrays are padded, and `counts` marks the rounds that exist
         problem = self._world.problem
         samples = tuple(zip(*(problem.round(t) for t in rounds), strict=True)) if self._of_streams else ()
         of_host = tuple(padded([of_round(t) for t in rounds]) for of_round in self._asked)
@@ -268,6 +289,7 @@ class Scan:
                 sums, shown = arrays_of(added), (*map(sum_in_order, added.terms()), *sure)
             after = arrays_of(state), sums
             changing = tuple(part for _, given_too in self._booked for part in arrays_of(given_too) if is_traced(part))
+            # A padded round must not change the state, so the old one is kept
             kept = jax.tree.map(lambda new, old: jnp.where(given.counts, new, old), after, carried)
             return kept, Told(shown, changing)
 
@@ -282,21 +304,26 @@ class Scan:
         """A traced round of the method in a world of placeholders; without `of_host`, its requests are recorded."""
         world, common = self._world, self._world.common
         host = _Host(of_host)
+        # Placeholders that use traced samples, and record requests to the host
         standing: dict[str, Any] = {
             "problem": _Round(world.problem, given.samples),
             "streams": _Streams(world.streams, host),
             "channel": _Channel(world.channel, host, always=bool((world.problem.together > 0).all())),
         }
+        # The world and the common knowledge of this round, with the same fields as the real ones
         here = _WorldOfRound(**_dataclass_fields(world) | standing, host=host)
         known = vars(here)["common"] = _CommonOfRound(**_dataclass_fields(common))
+        # The bank with traced arrays
         if self._bank is not None:
             like, angles = JaxBank(*fixed.features), HERE if _on_cpu() else ELSEWHERE
             vars(known)["bank"] = known.of_outputs(replace(like, precision=self._bank.precision, at_once=angles))
+        # A batch's rows, and the minimiser for them, which the first traced round requests
         if not self._of_streams:
             minimiser = None if of_host is None else with_arrays(self._minimiser, fixed.minimiser)
             rows = with_arrays(world.samples.rows, fixed.rows)
             vars(here)["samples"] = held = _Samples(world.samples, rows, minimiser)
             vars(here)["held"] = replace(world.held, made=Made({FEATURES: rows}))
+        # Run the method's own step, and keep what it requested from the host
         state, outcome = self._algorithm.step(here, state, given.t)
         if of_host is None and not self._of_streams:
             self._minimiser = held.minimiser
@@ -348,11 +375,11 @@ class _Streams:
         self._streams, self._host = streams, host
 
     def uniform(self, role: Role, t: Any, size: int, first: int = 0) -> Array:
-        """As in `Streams`."""
+        """Uniform random numbers of a role in round t, drawn by the host."""
         return self._host.of_round(lambda t: self._streams.uniform(role, t, size, first))
 
     def vectors(self, role: Role, t: Any, clients: range, size: int, draw: int = 0) -> Array:
-        """As in `Streams`."""
+        """A random vector for each client in round t, drawn by the host."""
         return self._host.of_round(lambda t: self._streams.vectors(role, t, clients, size, draw))
 
 
@@ -392,7 +419,8 @@ class _Channel(Channel):
         self.booked.append(_Booked(book, (delivery, sizes)))
 
     def awake(self, t: Any, topology: Topology, present: Any) -> Awake:
-        """As in `Channel`."""
+        """Agents that are awake and links that are up in round t; the host draws them once per round."""
+        # Each field of the result is a request of its own, so a round's links are kept and not drawn again for each
         made = lru_cache(MOST_ROUNDS)(partial(self._channel.awake, topology=topology, present=present))
 
         def of_field(name: str) -> Array:
@@ -421,7 +449,7 @@ class _Round:
         return x, y, share
 
     def block(self, rounds: slice) -> tuple[Array, Array]:
-        """As `Problem.block`, for one round."""
+        """Samples and targets of a block of one round, the traced one."""
         x, y, _ = self.samples
         return x[:1], y[:1]
 
@@ -466,7 +494,7 @@ class _WorldOfRound(World):
         return self.host.of_round(lambda t: self.problem.problem.present[t])
 
     def together(self, t: Any) -> Any:
-        """As in `World`; computed from the shares of this round if the round has samples."""
+        """Number of clients present in round t; computed from the shares of this round if the round has samples."""
         if not self.problem.samples:
             return self.host.of_round(lambda t: self.problem.problem.together[t])
         _, _, share = self.problem.samples

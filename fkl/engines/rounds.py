@@ -151,11 +151,13 @@ def simulate_run(
             (first, together), in_progress = place, resumed
             world.channel.ledger = in_progress.ledger
             advance(first * world.problem.rounds + len(world.streams.replicates) * in_progress.t)
+    # Chunk by chunk of replicates; a resumed chunk has its state already
     while first < experiment.replicates:
         with _limit_resources(experiment, threads, chunk):
             if resumed is None:
                 world = _world_of(experiment, first, together)
                 in_progress = before_first_round(experiment, world)
+            # Play the rounds, and save, watch and report between them
             played = Chunk(in_progress.judge, in_progress.ledger, in_progress.elapsed, first)
             try:
                 with closing(engine.rounds(experiment.algorithm, world, in_progress, watch is not None)) as pauses:
@@ -164,6 +166,7 @@ def simulate_run(
                         _save_if_due(checkpoint, (first, together), in_progress, world)
                         if watch is not None:
                             watch(played, in_progress.t)
+            # The first number that is not finite ends the run; early in a run, find out where it appeared
             except RoundNotFiniteError:
                 failed = replace(played, stopped_at=engine.stopped_at)
                 early = in_progress.t < EARLY
@@ -212,6 +215,7 @@ def _save_if_due(checkpoint: Checkpoint | None, place: tuple[int, int], in_progr
 def before_first_round(experiment: Experiment, world: World) -> InProgress:
     """The replicates' state before their first round."""
     judge: Any = experiment.task.judge(world, experiment.algorithm)
+    # Own metrics and intervals, if the judge can record them
     if world.metrics:
         if not hasattr(judge, "metrics"):
             raise FklError(f"metrics: {type(judge).__name__}, the judge of {experiment.algorithm.label}, has none")
@@ -223,6 +227,7 @@ def before_first_round(experiment: Experiment, world: World) -> InProgress:
             isinstance(experiment.algorithm, Alone) or experiment.topology is not None or experiment.task.of_features
         )
         judge.intervals = world.intervals.begin(world, with_server=not alone)
+    # The clock includes the method's start
     elapsed = np.zeros(world.problem.rounds)
     start = perf_counter()
     state = experiment.algorithm.init(world)
@@ -244,6 +249,7 @@ KEYS_NAMED = 3
 
 def fitting_chunk(experiment: Experiment, chunk: int | None = None) -> int:
     """Number of replicates to run together: `chunk`, or as many as fit; refuse runs that cannot fit."""
+    # Refuse runs whose records alone would not fit
     problem = experiment.problem
     together = min(chunk or 1, experiment.replicates)
     rows = problem.rounds * ROUND_BYTES + problem.clients * CLIENT_BYTES
@@ -253,8 +259,10 @@ def fitting_chunk(experiment: Experiment, chunk: int | None = None) -> int:
     of_rounds = [f"algo.{key.name}" for key in fields(algorithm) if getattr(algorithm, key.name) == problem.rounds]
     keys = ", ".join(of_rounds or ["partition.rounds", "partition.clients"])
     memory.require_memory(together * rows, what, f"{keys} or chunk={together}" if together > 1 else keys)
+    # Replicates together, as many as a rehearsal of one shows that fit
     fits = experiment.task.replicates_at_once(partial(rehearse_round, experiment))
     together = together if chunk and experiment.redraw is None else fits
+    # A condition on the mean needs all replicates at the same round
     if experiment.engine.all_together and together < experiment.replicates:
         every, mend = experiment.replicates, f"replicates={together}"
         if experiment.redraw is None:
@@ -272,14 +280,17 @@ def rehearse_round(experiment: Experiment) -> tuple[int, int]:
     faster than this line is underestimated. It is overestimated, by at most a quarter, for matrices that are square up
     to the number of samples and grow more slowly beyond it.
     """
+    # The method's own estimate comes first
     full = getattr(experiment.dictionary, "D", 1)
     needs = getattr(experiment.algorithm, "needs", None)  # the method's own estimate, before any round
     if needs is not None:
         what = f"a replicate of {experiment.algorithm.label} with {full} features a kernel"
         memory.require_memory(needs(experiment.dictionary, experiment.problem), what, _largest_keys(experiment))
+    # Fewer features first, from which the memory of all of them can be extrapolated
     steps = [full]
     while full >= MANY_FEATURES and steps[0] >= MANY_FEATURES // 4:
         steps.insert(0, steps[0] // 4)
+    # Compile with a tiny problem, so compilation does not count
     _first_round(_small_experiment(experiment))
     peaks: list[int] = []
     held = 0
@@ -288,6 +299,7 @@ def rehearse_round(experiment: Experiment) -> tuple[int, int]:
         nonlocal held
         held = _first_round(with_features(experiment, features))
 
+    # Stop before a step that would not fit
     for number, features in enumerate(steps):
         if number > 1 and peaks[-1] - peaks[-2] > NOISE_BYTES:
             (fewer, more), (low, high) = steps[number - 2 : number], peaks[-2:]
@@ -299,20 +311,21 @@ def rehearse_round(experiment: Experiment) -> tuple[int, int]:
 
 
 def _small_experiment(experiment: Experiment) -> Experiment:
-    """The same experiment with the fewest features and clients that compile all code."""
+    """Reduce an experiment to the fewest features and clients that compile all code."""
     no_graph = experiment.topology is None  # a graph needs all its agents
     problem = experiment.task.for_few_clients(FEW_CLIENTS) if no_graph else experiment.problem
     return with_features(replace(experiment, problem=problem, redraw=None), 2)
 
 
 def with_features(experiment: Experiment, features: int) -> Experiment:
-    """The same experiment with this many features per kernel, if the dictionary has features."""
+    """Change the number of features per kernel of an experiment, if the dictionary has features."""
     dictionary: Any = experiment.dictionary
     return replace(experiment, dictionary=replace(dictionary, D=features)) if hasattr(dictionary, "D") else experiment
 
 
 def _first_round(experiment: Experiment) -> int:
     """Run the first round with one replicate; return approximately the bytes that it holds."""
+    # One round of one replicate, and what it leaves
     world, _ = make_world(experiment, (0,))
     state = experiment.algorithm.init(world)
     temporaries = 12 * 8 * experiment.problem.clients * experiment.dictionary.N  # a round's (R, K, N) arrays in float64
@@ -352,27 +365,29 @@ class _Watching(Channel):
             for payload in payloads:
                 for leading in getattr(payload, "leading", ()):
                     values, told = getattr(payload, leading), f"{type(message).__name__}.{name}"
-                    if found := _not_finite_part(told, values, self._present > 0):
-                        return found
+                    if wrong_part := _not_finite_part(told, values, self._present > 0):
+                        return wrong_part
         return ""
 
 
 def first_not_finite(experiment: Experiment, replicates: tuple[int, ...], rounds: int) -> str:
     """Repeat some rounds to find the first array that is not finite, and its party; empty if there is none."""
     world, _ = make_world(experiment, replicates)
+    # Repeat the run with a channel that looks at every message
     world = replace(world, channel=(channel := _Watching(world.channel)))
     state = experiment.algorithm.init(world)
     for t in range(rounds):
         here = world.problem.present[t]
         channel.open_round(t, here)
         state, outcome = experiment.algorithm.step(world, state, t)
+        # Parts of the outcome, then parts of messages
         arrays = {"theta": outcome}
         if is_dataclass(outcome):
             kind = type(outcome).__name__
             arrays = {f"{kind}.{field.name}": getattr(outcome, field.name) for field in fields(outcome)}
         shown = (_not_finite_part(name, values, here) for name, values in arrays.items())
-        if found := channel.told or next(filter(None, shown), "") or channel.sent:
-            return found.replace("is not finite", f"is not finite in round {t + 1}")
+        if wrong_part := channel.told or next(filter(None, shown), "") or channel.sent:
+            return wrong_part.replace("is not finite", f"is not finite in round {t + 1}")
     return ""
 
 

@@ -178,14 +178,14 @@ class IncrementalClassifier(ClassifierMixin, Incremental):  # type: ignore[misc]
         return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """As `Incremental.fit`, for targets of two classes."""
+        """Learn anew from samples whose targets are two classes."""
         with self._unchanged_by_errors():
             if hasattr(self, "classes_"):
                 del self.classes_
             return super().fit(X, y)
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """As `Incremental.partial_fit`; the first call needs both `classes`, unless y has them.
+        """Continue to learn from more samples; the first call needs both `classes`, unless y has them.
 
         Raises
         ------

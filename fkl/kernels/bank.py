@@ -143,12 +143,14 @@ class FeatureBank:
         theta : (R, N, K, width)
             Parameters after the step.
         """
+        # One feature vector z and one theta per replicate, kernel and client: (R, N, K, P)
         z = self.features(x)
         f = (z * theta).sum(-1)
         gradient = loss.derivative(f, y)[..., None] * z + 2 * lam * theta
         squared_norm = (theta**2).sum(-1)
-        own = np.broadcast_to(step, (self.replicates, len(x), self.kernels)).swapaxes(1, 2)[..., None]
-        theta -= own * (share > 0)[:, None] * gradient
+        # The step size may differ by replicate, client and kernel; absent clients have share 0 and do not move
+        steps = np.broadcast_to(step, (self.replicates, len(x), self.kernels)).swapaxes(1, 2)[..., None]
+        theta -= steps * (share > 0)[:, None] * gradient
         return _clients_first(f), _clients_first(squared_norm), theta
 
     def follow(
@@ -177,6 +179,7 @@ class FeatureBank:
         """
         f = np.empty((self.replicates, len(x), self.kernels))
         squared_norm = np.empty_like(f)
+        # Rounds one after another, because theta changes in each; the features of all rounds are computed at once
         for b, z in enumerate(np.moveaxis(self.features(x), 2, 0)):
             f[:, b], squared_norm[:, b] = (theta * z).sum(-1), (theta**2).sum(-1)
             theta -= eta[b] * (loss.derivative(f[:, b], y[b])[..., None] * z + 2 * lam * theta)
@@ -200,10 +203,13 @@ class FeatureBank:
         gram : (R, N, P, P) float64
         pull : (R, N, P) float64
         """
-        each = [replace(self, rho=self.rho[r : r + 1], phase=self.phase[r : r + 1]) for r in range(self.replicates)]
-        z = np.stack([bank.features(x[r % len(x)])[0] for r, bank in enumerate(each)]).astype(np.float64)
+        # One replicate at a time, since its samples may be its own; sums in float64
+        banks = [replace(self, rho=self.rho[r : r + 1], phase=self.phase[r : r + 1]) for r in range(self.replicates)]
+        z = np.stack([bank.features(x[r % len(x)])[0] for r, bank in enumerate(banks)]).astype(np.float64)
+        # Both factors get sqrt(weight), so gram stays exactly symmetric
         root = np.sqrt(weight)[:, None, :, None]
         z, y = root * z, root * y[:, None, :, None]
+        # Kernels that were not chosen get moments 0
         if chosen is not None:
             z = z * chosen[:, :, None, None]
         return np.matmul(z.swapaxes(2, 3), z), np.matmul(z.swapaxes(2, 3), y)[..., 0]
@@ -238,9 +244,11 @@ class FeatureBank:
         logdet : (R, N) float64
             log det A.
         """
+        # A pivot of at most noise / 2 shows that rounding has made an eigenvalue of gram negative
         ridge = noise[..., None, None] * np.eye(gram.shape[-1])
         low = _least_pivots(gram + ridge) <= 0.5 * noise
         gram = np.where(low[..., None, None], without_negative(gram), gram)
+        # A = L L', root = L^-1, so the mean is A^-1 pull = root'(root pull), and log det A = 2 sum log L_jj
         factor = np.linalg.cholesky(gram + ridge)
         root = np.tril(np.linalg.inv(factor))
         along = np.matmul(root, pull[..., None])
@@ -291,9 +299,11 @@ def _least_pivots(matrices: Array) -> NDArray[np.float64]:
 
 def symmetric_eigen(matrices: Array) -> tuple[Array, Array]:
     """Eigenvalues (..., P), ascending, and eigenvectors (..., P, P) of symmetric matrices (..., P, P), in threads."""
+    # Arrays that JAX traces have no threads of ours
     if is_traced(matrices):
         values, vectors = array_namespace(matrices).linalg.eigh(matrices)
         return values, vectors
+    # Divide the matrices among threads
     flat = matrices.reshape(-1, *matrices.shape[-2:])
     values, vectors = np.empty(flat.shape[:-1]), np.empty(flat.shape)
 
@@ -311,7 +321,7 @@ def _clients_first(told: Array) -> NDArray[np.float64]:
 
 @dataclass(frozen=True)
 class CompiledBank(FeatureBank):
-    """The same bank with BLAS products and compiled loops."""
+    """A feature bank with BLAS products and compiled loops."""
 
     def predict(self, x: Array, theta: Array) -> NDArray[np.float64]:
         """theta_i' z_i(x_k) of all replicates, (R, K, N)."""
@@ -324,13 +334,15 @@ class CompiledBank(FeatureBank):
         return out
 
     def accumulate(self, x: Array, update: Array, share: Array | None = None) -> NDArray[np.float64]:
-        """As `FeatureBank.accumulate`; the work is proportional to the number of non-zero entries of update."""
+        """Weighted sums of features, (R, N, P); the work is proportional to the number of non-zero updates."""
         from fkl.kernels import compiled
 
+        # (R, N, P) for the sums; every pair of replicate and kernel is a task of its own
         out = np.empty((self.replicates, self.kernels, self.width))
         weight = np.ones(len(x)) if share is None else np.ascontiguousarray(share, np.float64)
-        told, like = read_only(np.ascontiguousarray(update)), np.empty(0, self.precision)
-        rest = told, read_only(weight), self.norm, like, self.split(out)
+        updates, like = read_only(np.ascontiguousarray(update)), np.empty(0, self.precision)
+        rest = updates, read_only(weight), self.norm, like, self.split(out)
+        # The work decides how many threads are worth their start
         sums = self.replicates * self.kernels
         elements = (np.count_nonzero(update) + CLIENTS_A_SUM * sums) * self.rho.shape[-1]
         divide(compiled.accumulate_gradients, sums, elements, *self._with_usual(x), *rest)
@@ -349,8 +361,10 @@ class CompiledBank(FeatureBank):
         """Take a gradient step for each client's own copy of each kernel."""
         from fkl.kernels import compiled
 
+        # Predictions and squared norms before the step, (R, K, N)
         f = np.empty((self.replicates, x.shape[0], self.kernels))
         squared_norm = np.empty_like(f)
+        # Wide samples that mostly repeat one value are multiplied by their few other entries only
         samples, few, *draws = self._with_usual(x)
         given = (np.ascontiguousarray(values, np.float64) for values in (y, share, np.broadcast_to(step, f.shape)))
         target, there, steps = map(read_only, given)
@@ -366,8 +380,11 @@ class CompiledBank(FeatureBank):
 
         f = np.empty((self.replicates, len(x), self.kernels))
         squared_norm = np.empty_like(f)
+        # The compiled loop needs contiguous float64
         targets, rates = (read_only(np.ascontiguousarray(values, np.float64)) for values in (y, eta))
         rest = self.norm, targets, rates, lam, loss, self.split(theta), f, squared_norm
+        # Kernels with float32 angles and those with float64 angles are two calls, because their arrays have different
+        # types
         for omega, first in zip(self.draws, (0, self.narrow), strict=True):
             if omega.size:
                 samples, draws = (read_only(values) for values in (np.ascontiguousarray(x, omega.dtype), omega))
@@ -383,10 +400,12 @@ class CompiledBank(FeatureBank):
         """Second moments of features and of features with targets, (R, N, P, P) and (R, N, P)."""
         from fkl.kernels import compiled
 
+        # (R, N, P, P) and (R, N, P), written in place
         R, N, P = self.replicates, self.kernels, self.width
         gram, pull = np.empty((R, N, P, P)), np.empty((R, N, P))
         samples, *draws = self._operands(x)
         targets, weights = (read_only(np.ascontiguousarray(values, np.float64)) for values in (y, weight))
+        # All kernels unless some were chosen
         asked, like = np.ones((R, N), np.bool_) if chosen is None else chosen, np.empty(0, self.precision)
         own = samples, targets, weights, *draws, self.norm, like, read_only(asked), gram, pull
         divide(compiled.accumulate_moments, R * N, int(np.count_nonzero(weight)) * R // len(weight) * N * P, *own)
@@ -408,13 +427,15 @@ class CompiledBank(FeatureBank):
     def posterior(
         self, gram: Array, pull: Array, noise: Array
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """As `FeatureBank.posterior`; the pivots show whether an eigenvalue is negative."""
+        """Inverse root, mean and log determinant of A = gram + noise I; small pivots show a negative eigenvalue."""
         from fkl.kernels import compiled
 
+        # Contiguous float64 inputs, and arrays for root, mean and log determinant
         given = [np.ascontiguousarray(values, np.float64) for values in (gram, pull, noise)]
         out = np.empty_like(given[0]), np.empty_like(given[1]), np.empty_like(given[2])
         whole = np.empty(noise.shape, np.bool_)
         divide(compiled.factor_posterior, whole.size, gram.size * self.width, *given, *out, whole)
+        # Where a pivot was too small, set negative eigenvalues to 0 and factor once more
         if not whole.all():
             given[0] = np.where(whole[..., None, None], given[0], without_negative(given[0]))
             divide(compiled.factor_posterior, whole.size, gram.size * self.width, *given, *out, whole)
@@ -425,8 +446,8 @@ class CompiledBank(FeatureBank):
         from fkl.kernels import compiled
 
         samples, *draws = self._operands(x)
-        found = compiled.usual_values(samples)
-        few = None if found is None else compiled.Usual(*map(read_only, (*found, self._frequency_sums)))
+        usual = compiled.usual_values(samples)
+        few = None if usual is None else compiled.Usual(*map(read_only, (*usual, self._frequency_sums)))
         return samples, few, *draws
 
     @cached_property

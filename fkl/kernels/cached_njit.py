@@ -12,14 +12,15 @@ Function = Callable[..., Any]
 
 
 def njit_cached(*signatures: str, **options: Any) -> Callable[[Function], Function]:
-    """As `numba.njit` with ``cache=True``; without a cache, every process compiles the function again."""
+    """Compile with `numba.njit` and a cache on disk; without one, every process compiles the function again."""
 
     def compiled(function: Function) -> Function:
         made: Any = njit(**options)(function)
+        # Signatures given in advance are compiled at once, so the first call in a run does not wait
         if hasattr(made, "disable_compile"):  # not with NUMBA_DISABLE_JIT
             made._cache = _cache_of(function)
-            for one in signatures:
-                made.compile(one)
+            for signature in signatures:
+                made.compile(signature)
             made.disable_compile(bool(signatures))
         return made
 

@@ -41,8 +41,10 @@ def by_tile(work: Callable[..., Array], *values: tuple[Array, int]) -> Array:
         from jax import lax
 
         return lax.map(lambda one: work(*one), tuple(in_tiles(array, axis) for array, axis in values))
+    # One tile: no copy is needed
     if first.shape[along] <= CLIENT_TILE:
         return work(*(array for array, _ in values))[None]
+    # Several tiles: cut every array along its axis of clients, and stack the results
     cut = [
         [array[(slice(None),) * (axis % array.ndim) + (tile,)] for array, axis in values]
         for tile in client_tiles(first.shape[along])

@@ -85,6 +85,7 @@ def sine_and_cosine(angle, scale, sine, cosine):
     sine, cosine : (n,) float32
         Overwritten; must not share memory with each other.
     """
+    # Sum the squares of all angles, instead of testing each: the loop stays vectorised
     squares, far = angle.dtype.type(0), _FAR_DOUBLE if angle.itemsize == 8 else _FAR
     for j in range(angle.size):
         x = angle[j] * scale
@@ -107,6 +108,7 @@ def feature_map(projection, scale, phase, z):
     z : (maps, B, D) float32 or float64
         Written.
     """
+    # float64: numpy's own sine and cosine, which have all digits
     if z.itemsize == 8:
         for k in range(projection.shape[0]):
             for j in range(projection.shape[1]):
@@ -115,6 +117,7 @@ def feature_map(projection, scale, phase, z):
                 else:
                     z[0, k, j] = np.sin(projection[k, j] * scale)
                     z[1, k, j] = np.cos(projection[k, j] * scale)
+    # float32 with phases: one map, the cosine of angle + phase
     elif phase.size:
         angle = np.empty(projection.shape, projection.dtype)
         for k in range(projection.shape[0]):
@@ -122,6 +125,7 @@ def feature_map(projection, scale, phase, z):
                 angle[k, j] = projection[k, j] * scale + phase[j]
         sine_and_cosine(angle.reshape(-1), scale / scale, np.empty(angle.size, np.float32), z[0].reshape(-1))
     else:
+        # float32 pairs: sine and cosine in one pass
         sine_and_cosine(projection.reshape(-1), scale, z[0].reshape(-1), z[1].reshape(-1))
 
 
@@ -148,14 +152,17 @@ class Usual(NamedTuple):
 
 def usual_values(x: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]] | None:
     """`Usual.value` and `Usual.other` of samples (K, d); None if all of them have many other values."""
+    # Narrow samples are not worth a search for repeated values
     K, d = x.shape
     if d < WIDE or not K:
         return None
+    # The median of a row is its usual value if the row has one
     value = np.partition(x, d // 2, axis=1)[:, d // 2]
     differs = x != value[:, None]
     count = np.count_nonzero(differs, axis=1)
     if count.min() > d // FEW:
         return None
+    # Row k of `other`: the number of other values, or -1 if there are too many, and then their places
     other = np.zeros((K, 1 + d // FEW), np.int32)
     other[:, 0] = np.where(count > d // FEW, -1, count)
     for row, which in zip(other, differs, strict=True):
@@ -177,6 +184,7 @@ def _project_samples(x, few, clients, r, b, rho, out):
 
 @njit(fastmath=_CONTRACT)
 def _project_few(x, few, clients, sums, rho, out):
+    # x'rho = value * (sum of rho's rows) + sum over the other entries of (x - value) rho
     for k in range(x.shape[0]):
         value, other = few.value[clients[k]], few.other[clients[k]]
         for j in range(sums.size):
@@ -211,11 +219,13 @@ def _predict_tile(x, few, start, r, rho, scale, phase, theta, norm, first, out):
 
     One function per tile, not a loop inside the loop over tasks, because the compiler vectorises only this well.
     """
+    # Arrays of one tile, used for all of its kernels, so they stay in the cache
     draws = rho.shape[0]
     kernels, maps, features = theta.shape
     projection = np.empty((x.shape[0], features), rho.dtype)
     z, f = np.empty((maps, x.shape[0], features), theta.dtype), np.empty((maps, x.shape[0]), theta.dtype)
     clients = _number_range(start, x.shape[0])
+    # Kernel by kernel: project the tile, take sine and cosine, and multiply with theta
     for j in range(kernels):
         i = first + j
         if draws > 1 or j == 0:  # a draw shared by all kernels is projected once
@@ -223,6 +233,7 @@ def _predict_tile(x, few, start, r, rho, scale, phase, theta, norm, first, out):
         feature_map(projection, scale[j], phase[i % draws], z)
         for m in range(maps):
             np.dot(z[m], theta[j, m], f[m])
+        # With pairs, the prediction has a part from the sine and one from the cosine
         for k in range(x.shape[0]):
             out[k, i] = norm * (f[0, k] + f[1, k] if maps == 2 else f[0, k])
 
@@ -244,6 +255,7 @@ def predict_kernels(begin, end, x, few, rho, scale, phase, theta, norm, out):
     norm : float
     out : (R, K, N) float64, written
     """
+    # A task is one replicate and a run of kernels; tiles of clients inside it
     kernels = theta.shape[1]
     runs = (kernels + KERNEL_RUN - 1) // KERNEL_RUN
     for task in range(begin, end):
@@ -259,6 +271,7 @@ def predict_kernels(begin, end, x, few, rho, scale, phase, theta, norm, out):
 @njit(error_model="numpy")
 def _accumulate_tile(x, few, start, r, b, rho, scale, phase, update, share, norm, like, out):
     """Add one tile of clients to the sum of one replicate and kernel."""
+    # Copy only clients whose update is not 0, so the work is proportional to their number
     maps, features = out.shape
     sample, clients = np.empty_like(x), np.empty(x.shape[0], np.int64)
     weight = np.empty(x.shape[0], like.dtype)
@@ -270,6 +283,7 @@ def _accumulate_tile(x, few, start, r, b, rho, scale, phase, update, share, norm
                 sample[count, q] = x[k, q]
             clients[count] = start + k
             count += 1
+    # Then the features of these clients, and their weighted sum
     if count:
         projection = np.empty((count, features), rho.dtype)
         _project_samples(sample[:count], few, clients[:count], r, b, rho, projection)
@@ -297,6 +311,7 @@ def accumulate_gradients(begin, end, x, few, rho, scale, phase, update, share, n
         An empty array with the precision of the features and of a tile's sum.
     out : (R, N, maps, D) float64, written
     """
+    # A task is one replicate and kernel, so no two threads write to the same sum
     kernels = out.shape[1]
     draws = rho.shape[1]
     for task in range(begin, end):
@@ -314,12 +329,15 @@ def accumulate_gradients(begin, end, x, few, rho, scale, phase, update, share, n
 @njit(error_model="numpy")
 def _descend_tile(x, few, start, r, b, y, share, rho, scale, phase, norm, step, lam, loss, theta, out, size):
     """Take a gradient step for a tile of clients on one kernel of one replicate."""
+    # Features of the tile, (maps, clients, features)
     _, maps, features = theta.shape
     projection = np.empty((x.shape[0], features), rho.dtype)
     _project_samples(x, few, _number_range(start, x.shape[0]), r, b, rho, projection)
     z = np.empty((maps, x.shape[0], features), theta.dtype)
     feature_map(projection, scale, phase, z)
+    # Steps are computed in float64 and rounded once to the precision of theta
     narrow = theta.dtype.type
+    # Each client: predict with its own theta, then step unless it is absent
     for k in range(x.shape[0]):
         decay = narrow(1 - 2 * step[k] * lam)
         f = 0.0
@@ -329,6 +347,7 @@ def _descend_tile(x, few, start, r, b, y, share, rho, scale, phase, norm, step, 
             f += norm * product
             size[k] += square
         out[k] = f
+        # theta <- (1 - 2 step lam) theta - step l'(f, y) z
         if share[k] > 0:
             pull = narrow(step[k] * norm * slope_of_one(loss, f, y[k]))
             for m in range(maps):
@@ -365,6 +384,7 @@ def descend_clients(begin, end, x, few, y, share, rho, scale, phase, norm, step,
     out, size : (R, K, N) float64, written
         Predictions and |theta|^2 before the step.
     """
+    # A task is one replicate and kernel
     kernels = theta.shape[1]
     draws = rho.shape[1]
     for task in range(begin, end):
@@ -444,6 +464,7 @@ def follow_stream(begin, end, x, omega, first, phase, norm, y, eta, lam, loss, t
     theta : (R, N, maps, D), written
     f, squared_norm : (R, B, N) float64, written
     """
+    # A task is one replicate and kernel, which learns the whole stream
     kernels = omega.shape[1]
     for task in range(begin, end):
         r, j = task // kernels, task % kernels
@@ -471,6 +492,7 @@ def _tile_features(x, rho, scale, phase, norm, like, maps, z):
 @njit(error_model="numpy")
 def _add_tile(x, y, weight, rho, scale, phase, norm, like, gram, pull):
     """Add the moments of a tile, over its samples with non-zero weight."""
+    # Copy the samples with weight; sqrt(weight) goes into both factors of z z'
     maps = 1 if phase.size else 2
     sample = np.empty_like(x)
     root = np.empty(x.shape[0])
@@ -483,6 +505,7 @@ def _add_tile(x, y, weight, rho, scale, phase, norm, like, gram, pull):
             for q in range(x.shape[1]):
                 sample[count, q] = x[b, q]
             count += 1
+    # Features of the tile, and their products by BLAS
     if count:
         z = np.empty((count, pull.size))
         _tile_features(sample[:count], rho, scale, phase, norm, like, maps, z)
@@ -490,6 +513,7 @@ def _add_tile(x, y, weight, rho, scale, phase, norm, like, gram, pull):
             for j in range(pull.size):
                 z[b, j] *= root[b]
         product, along = np.dot(z.T, z), np.dot(target[:count], z)
+        # Add the tile's products to the sums
         for j in range(pull.size):
             pull[j] += along[j]
             for k in range(pull.size):
@@ -514,6 +538,8 @@ def accumulate_moments(begin, end, x, y, weight, rho, scale, phase, norm, like, 
     gram : (R, N, P, P) float64, written
     pull : (R, N, P) float64, written
     """
+    # A task is one replicate and kernel. Samples, targets or weights that all replicates share have one row, hence %
+    # below
     kernels = pull.shape[1]
     draws = rho.shape[1]
     for task in range(begin, end):
@@ -558,6 +584,7 @@ def predict_gaussian(begin, end, x, rho, scale, phase, norm, like, theta, root, 
     root : (R, N, P, P) float64
     mean, spread : (R, K, N) float64, written
     """
+    # A task is one replicate and kernel; rows in tiles
     kernels = theta.shape[1]
     draws = rho.shape[1]
     for task in range(begin, end):
@@ -574,6 +601,7 @@ def predict_gaussian(begin, end, x, rho, scale, phase, norm, like, theta, root, 
 @njit(error_model="numpy", fastmath=_SUM)
 def _cholesky_inverse(gram, pull, noise, root, theta):
     """`factor_posterior` for one kernel; returns log det, and whether every pivot exceeds noise / 2."""
+    # L, row by row; a pivot below noise / 2 is replaced, and `whole` reports it
     P = pull.size
     L = np.empty((P, P))
     logdet, whole = 0.0, True
@@ -598,6 +626,7 @@ def _cholesky_inverse(gram, pull, noise, root, theta):
         for k in range(j):
             root[j, k] /= L[j, j]
         root[j, j] = 1 / L[j, j]
+    # theta = root'(root pull) = A^-1 pull
     theta[:] = 0.0
     for j in range(P):
         along = 0.0
@@ -627,6 +656,7 @@ def factor_posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
         False if a pivot is at most noise / 2, because gram has negative eigenvalues; the other outputs are then
         invalid.
     """
+    # A task is one replicate and kernel
     kernels = pull.shape[1]
     for task in range(begin, end):
         r, i = task // kernels, task % kernels

@@ -55,11 +55,13 @@ def add_cosines(angle, phase, alpha, factor, out):
     out : (n,) float64
     """
     for i in range(angle.shape[0]):
+        # The squares show whether any angle is so large that the fast cosine would be wrong
         total, squares = _F(0), _F(0)
         for k in range(phase.size):
             x = angle[i, k] + phase[k]
             squares += x * x
             total += alpha[k] * _fast_cosine(x)
+        # Then this row's sum is computed again, with exact cosines
         if not squares <= _FAR * _FAR:
             total = _sum_with_far(angle[i], phase, alpha)
         out[i] = factor * out[i] + total
@@ -71,7 +73,9 @@ def add_cosines(angle, phase, alpha, factor, out):
     nogil=True,
 )
 def add_sparse_cosines(data, indices, indptr, w, phase, alpha, factor, out):
-    """As `add_cosines`, with angles computed here from sparse rows: the angles of a row stay in the innermost cache.
+    """out[i] <- factor out[i] + sum_k alpha[k] cos(w[:, k]'x_i + phase[k]) for sparse rows x_i, in place.
+
+    The angles of one row at a time are computed here, so they stay in the innermost cache.
 
     Four entries are added at a time, so angles are read and written a quarter as often.
 
@@ -86,8 +90,10 @@ def add_sparse_cosines(data, indices, indptr, w, phase, alpha, factor, out):
     """
     angle, nothing = np.empty_like(phase), np.zeros_like(phase)
     for i in range(out.size):
+        # Angles phase + w'x of one row
         for k in range(angle.size):  # entry by entry, which compiles faster
             angle[k] = phase[k]
+        # Four entries at a time, then the remaining ones
         p, end = indptr[i], indptr[i + 1]
         while p + 4 <= end:
             x0, x1, x2, x3 = data[p], data[p + 1], data[p + 2], data[p + 3]
@@ -99,6 +105,7 @@ def add_sparse_cosines(data, indices, indptr, w, phase, alpha, factor, out):
             x0, w0 = data[q], w[indices[q]]
             for k in range(angle.size):
                 angle[k] += x0 * w0[k]
+        # Sum of the cosines; with a far angle, again by the exact cosines
         total, squares = _F(0), _F(0)
         for k in range(angle.size):
             squares += angle[k] * angle[k]

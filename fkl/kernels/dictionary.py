@@ -63,13 +63,16 @@ def structured_frequencies(family: str, dimension: int, count: int, generator: n
     """
     from scipy.linalg import hadamard as hadamard_matrix
 
+    # The Hadamard matrix needs a power of two; blocks of this many directions until there are enough
     size = max(SMALLEST_HADAMARD, 1 << (dimension - 1).bit_length())
     hadamard, blocks = hadamard_matrix(size) / np.sqrt(size), []
     for _ in range(-(-count // size)):
         signs = generator.integers(0, 2, (3, size)) * 2.0 - 1
+        # H D_3 first, then H D_2 and H D_1, so no d x d matrix of signs is stored
         product = hadamard[:, :dimension] * signs[2, :dimension]
         for diagonal in signs[1::-1]:
             product = hadamard @ (diagonal[:, None] * product)
+        # Orthogonal columns get the lengths of Gaussian vectors
         blocks.append(product.T * np.sqrt(generator.chisquare(size, size)))
     return np.concatenate(blocks, axis=1)[:, :count]
 
@@ -98,7 +101,9 @@ def quadrature_frequencies(family: str, dimension: int, count: int, generator: n
     al., Simplex Random Features, 2023), but the cosines of two frequencies do not depend on the sign of the angle
     between them.
     """
+    # Enough rotations for all directions
     bases = [_random_rotation(dimension, generator) for _ in range(-(-count // dimension))]
+    # One length in each stratum, in random order, so length and direction are independent
     strata = (generator.permutation(count) + generator.random(count)) / count
     lengths = np.sqrt(2 * scipy.special.gammaincinv(dimension / 2, np.minimum(strata, 1 - HALF_A_ROUNDING)))
     directions: Array = np.concatenate(bases, axis=1)[:, :count]
@@ -195,6 +200,7 @@ class Dictionary(Keys):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        # Keys that fit only some families, widths or numbers of kernels
         mixed = self.laplacians > 0
         require(
             self.laplacians <= self.N, "laplacians", self.laplacians, f"an integer from 0 to N={self.N}; set it with N"
@@ -212,10 +218,12 @@ class Dictionary(Keys):
             self.largest,
             f"equal to smallest={self.smallest} where N=1",
         )
+        # Degrees of a polynomial kernel are integers
         if self.family == "polynomial":
             whole = self.smallest >= 1 and self.largest <= HIGHEST_DEGREE and bool(np.all(self.bandwidths % 1 == 0))
             allowed = f"an integer from 1 to {HIGHEST_DEGREE}, as must be all degrees from it to largest"
             require(whole, "smallest", self.smallest, allowed)
+        # Some draws exist only for Gaussian frequencies
         fits = "laplacian" not in self.families or self.draw in OF_ANY_FAMILY
         require(fits, "draw", self.draw, f"{' or '.join(OF_ANY_FAMILY)} unless all kernels are rbf")
         require(not mixed or not self.shared, "shared", self.shared, "false where laplacians are among rbf kernels")
@@ -265,11 +273,12 @@ class Dictionary(Keys):
         fkl.basics.errors.BadValue
             For a family without random features.
         """
+        # Refuse what cannot be drawn, before memory is asked for
         require(
             self.family != "polynomial", "kernels.family", self.family, "rbf or laplacian: it has no random features"
         )
-        known = self.draw != "quasi" or dimension <= MOST_SOBOL
-        require(known, "kernels.draw", self.draw, f"another draw for samples with more than {MOST_SOBOL} features")
+        is_drawn = self.draw != "quasi" or dimension <= MOST_SOBOL
+        require(is_drawn, "kernels.draw", self.draw, f"another draw for samples with more than {MOST_SOBOL} features")
         # The Laplacian's Cauchy frequencies have a heavy tail: float32 angles would lose all their digits.
         narrow: type[np.floating] = np.float64 if precision == "float64" or "laplacian" in self.families else np.float32
         R, one = len(streams.replicates), (1 if self.shared else self.N) * dimension * self.D
@@ -287,6 +296,7 @@ class Dictionary(Keys):
             rho.append(drawn.astype(narrow))
             phases = generator.uniform(0, 2 * np.pi, (count, self.D if self.map == "cosine" else 0))
             phase.append(phases.astype(narrow))
+        # With shared frequencies, one draw serves all kernels, and each kernel scales it
         scale = (self.scales if self.shared else np.ones(self.N)).astype(narrow)
         narrow_kernels = 0 if precision == "float64" else self.families.count("rbf")
         return BANKS[engine](np.stack(rho), scale, np.stack(phase), narrow_kernels, np.dtype(precision))
@@ -302,17 +312,21 @@ def kernel_matrix(family: str, scale: float, a: Array, b: Array) -> NDArray[np.f
         As in `Dictionary.scales`.
     a, b : (n, d) and (m, d)
     """
+    # Laplacian: exp(-scale |a - b|_1)
     if family == "laplacian":
         from scipy.spatial.distance import cdist  # slower to import than most of fkl
 
         return np.exp(-scale * cdist(a, b, "cityblock"))
+    # Both others start from the inner products a'b
     values: NDArray[np.float64] = a @ b.T
     if family == "polynomial":
         return values**scale
+    # Gaussian: |a - b|^2 = |a|^2 + |b|^2 - 2 a'b, in place, because the matrix may be large
     values *= -2
     values += np.einsum("nd,nd->n", a, a)[:, None]
     values += np.einsum("md,md->m", b, b)
     np.maximum(values, 0, out=values)  # these are squared distances, which rounding can make negative
+    # The distance of a row to itself is 0; rounding would leave a little
     if a is b:
         np.fill_diagonal(values, 0)
     values *= -0.5 * scale**2
@@ -358,8 +372,8 @@ class AroundMedian(Dictionary):
 
         distances = pdist(x.astype(np.float64), METRICS[self.family])
         apart = distances[distances > 0]
-        found = float(np.median(apart)) if len(apart) else 1.0
-        median = float(np.clip(found, NARROWEST / self.smallest, WIDEST / self.largest))
+        distance = float(np.median(apart)) if len(apart) else 1.0
+        median = float(np.clip(distance, NARROWEST / self.smallest, WIDEST / self.largest))
         same = {field.name: getattr(self, field.name) for field in fields(Dictionary)}
         ends = {"smallest": max(median * self.smallest, NARROWEST), "largest": min(median * self.largest, WIDEST)}
         return Dictionary(**same | ends)

@@ -47,17 +47,32 @@ def substitute_block(
     (B, N)
         Predictions, each made before its target was used.
     """
+    # Contiguous samples, and a rate per kernel: Gaussians have exp(-rate |.|^2), Laplacians exp(-rate |.|_1)
     samples = np.ascontiguousarray(x, np.float64)
     families = np.array([FAMILIES.index(name) for name in dictionary.families])
     scales = dictionary.scales
     rates = np.where(families == RBF, scales**2 / 2, scales)
     y, elements, blocks = np.ascontiguousarray(y), len(y) * len(x) * dictionary.N, []
+    # Kernels of one family at a time, because a family has one distance
     for family in np.unique(families):
         some = np.flatnonzero(families == family)
-        f, within, own = np.zeros((len(y), len(some))), np.empty((len(y), len(y))), a[some[0] : some[-1] + 1]
-        share_work(_add_earlier, len(y), elements, family, rates[some], samples, own, within, f)
+        f, within, weights = np.zeros((len(y), len(some))), np.empty((len(y), len(y))), a[some[0] : some[-1] + 1]
+        # First the contribution of all samples before the block, for all of the block's samples at once
+        share_work(_add_earlier, len(y), elements, family, rates[some], samples, weights, within, f)
+        # Then within the block, sample by sample, because each coefficient depends on the predictions before it
         share_work(
-            _substitute_kernels, len(some), elements, family, rates[some], y, eta, loss, len(x) - len(y), within, own, f
+            _substitute_kernels,
+            len(some),
+            elements,
+            family,
+            rates[some],
+            y,
+            eta,
+            loss,
+            len(x) - len(y),
+            within,
+            weights,
+            f,
         )
         blocks.append(f)
     return np.concatenate(blocks, axis=1)
@@ -83,14 +98,18 @@ def _negative_exponential(x):
 
     It has no branches or calls, so loops that sum it are vectorised.
     """
+    # k = round(x / ln 2), by adding and subtracting a large number
     shifted = x * _ONE_OVER_LN2 + _WHOLE
     k = shifted - _WHOLE
+    # r = x - k ln 2, with ln 2 in two parts, so r keeps its digits
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
     r2 = r * r
     r4 = r2 * r2
+    # exp(r) by its series, in three parts that do not wait for each other
     low = (1 + r) + r2 * (1 / 2 + r * (1 / 6))
     middle = (1 / 24 + r * (1 / 120)) + r2 * (1 / 720 + r * (1 / 5040))
     high = (1 / 40320 + r * (1 / 362880)) + r2 * (1 / 3628800 + r * (1 / 39916800)) + r4 * (1 / 479001600)
+    # 2^k from the bits of k
     power = np.int64((np.float64(shifted).view(np.int64) + _BIAS) << _MANTISSA).view(np.float64)
     return 0.0 if x < _LEAST else power * (low + r4 * (middle + r4 * high))
 
@@ -111,16 +130,19 @@ def _weighted_kernel_sum(family, rate, separation, a):
 @njit_cached(nogil=True)
 def _add_earlier(begin, end, family, rate, x, a, within, f):
     """For some of a block's samples, the contribution to f of the samples before the block, and arguments within it."""
+    # B samples of the block, n samples before it
     B, N = f.shape
     n = x.shape[0] - B
     separation = np.empty(TILE)
     for b in range(begin, end):
+        # Tile by tile, so distances stay in the cache and are used for all kernels
         for start in range(0, n, TILE):
             tile = slice(start, min(start + TILE, n))
             some = separation[: tile.stop - start]
             _kernel_argument(family, x[n + b], x[tile], some)
             for i in range(N):
                 f[b, i] += _weighted_kernel_sum(family, rate[i], some, a[i, tile])
+        # Distances within the block, which `_substitute_kernels` needs
         _kernel_argument(family, x[n + b], x[n : n + b], within[b, :b])
 
 

@@ -51,7 +51,7 @@ class SavedFunction:
         raise NotImplementedError
 
     def in_double(self) -> Self:
-        """The same function with its numbers in float64, which allows larger samples."""
+        """Convert the function's numbers to float64, which allows larger samples."""
         floats = [name for name, (numbers, _) in self.arrays.items() if numbers == "floats"]
         return replace(self, **{name: getattr(self, name).astype(np.float64) for name in floats})
 
@@ -121,8 +121,8 @@ class OnFeatures(SavedFunction):
             narrow = int((chosen < narrow).sum())
             scale = scale[chosen]
             rho, phase = (rho, phase) if len(rho) == 1 else (rho[chosen], phase[chosen])
-        own = np.asarray(theta, bank.precision)
-        return cls(rho, scale, phase, np.array(narrow), own, np.asarray(weights, np.float64), np.array(0.0))
+        coefficients = np.asarray(theta, bank.precision)
+        return cls(rho, scale, phase, np.array(narrow), coefficients, np.asarray(weights, np.float64), np.array(0.0))
 
     @classmethod
     def of_replicates(cls, bank: FeatureBank, theta: Array, weights: Array) -> tuple[Self, ...]:
@@ -165,7 +165,7 @@ class OnFeatures(SavedFunction):
 
 @dataclass(frozen=True)
 class Gaussian(OnFeatures):
-    """The same with the variance of a target: noise_i (1 + |root_i z_i(x)|^2) for kernel i, and that of their mixture.
+    """Predictions with variances: noise_i (1 + |root_i z_i(x)|^2) for kernel i, and that of the kernels' mixture.
 
     Parameters
     ----------
@@ -195,18 +195,18 @@ class Gaussian(OnFeatures):
 
     def variance(self, x: Array) -> NDArray[np.float64]:
         """Variances of the targets of samples (n, d), for each client if they differ: (K or 1, n)."""
-        found = np.empty((len(self.weights), len(x)))
+        variances = np.empty((len(self.weights), len(x)))
         for rows, mean, variance in self._of_kernels(x):
-            found[:, rows] = self.weights @ (variance + mean**2).T - (self.weights @ mean.T) ** 2
-        return found
+            variances[:, rows] = self.weights @ (variance + mean**2).T - (self.weights @ mean.T) ** 2
+        return variances
 
     def log_density(self, x: Array, y: Array) -> NDArray[np.float64]:
         """Log densities of targets (n,) of samples (n, d), for each client if they differ: (K or 1, n)."""
-        found = np.empty((len(self.weights), len(x)))
+        densities = np.empty((len(self.weights), len(x)))
         for rows, mean, variance in self._of_kernels(x):
-            each = -0.5 * (np.log(2 * np.pi * variance) + (y[rows, None] - mean) ** 2 / variance)
-            found[:, rows] = logsumexp(each, axis=-1, b=self.weights[:, None])
-        return found
+            log_densities = -0.5 * (np.log(2 * np.pi * variance) + (y[rows, None] - mean) ** 2 / variance)
+            densities[:, rows] = logsumexp(log_densities, axis=-1, b=self.weights[:, None])
+        return densities
 
     def _of_kernels(self, x: Array) -> Iterator[tuple[slice, Array, Array]]:
         """Rows, and each kernel's means and variances of their targets, (n, N) both."""
@@ -428,7 +428,7 @@ class NetworkFunction(SavedFunction):
 
     @property
     def layers(self) -> list[Array]:
-        """The matrices."""
+        """Matrices of the network, from the first layer to the last."""
         shapes = [(int(b), int(a) + 1) for a, b in pairwise(self.widths)]
         ends = np.cumsum([rows * columns for rows, columns in shapes])[:-1]
         return [part.reshape(shape) for part, shape in zip(np.split(self.parameters, ends), shapes, strict=True)]

@@ -91,17 +91,21 @@ def best_loss(dictionary: Dictionary, x: Array, y: Array, lam: float, loss: Poin
     (n,)
         l(f(x_j), y_j) + lam |f|_H^2.
     """
+    # Landmarks: as many as the work allows for a ridge regression, fewer for other losses
     most = int(np.sqrt(WORK / len(x))) if loss.kind == SQUARE else MOST_LANDMARKS
     kernels: Iterable[int] = range(dictionary.N)
     with at_most(None):
+        # Screening: fit all kernels to few rows, and keep the best ones, in several stages
         for rows, landmarks, count in SCREENING:
             some = _random_rows(len(x), rows)
             screened = _fit_kernels(dictionary, kernels, x[some], y[some], lam, landmarks, loss)
             kernels = [fit.kernel for fit in sorted(screened, key=attrgetter("total"))[:count]]
+        # The remaining kernels on all rows, with a third of the landmarks; then the best with all of them
         rough = _fit_kernels(dictionary, kernels, x, y, lam, -(-most // 3), loss)
         [best] = _fit_kernels(dictionary, [min(rough, key=attrgetter("total")).kernel], x, y, lam, most, loss)
         blocks, made = [*row_blocks(len(x), 1, BLOCK_ROWS)], np.empty(len(y))
 
+        # Loss of every sample, in blocks, since (n, landmarks) kernel values may not fit in memory
         def judge(begin: int, end: int) -> None:
             for block in blocks[begin:end]:
                 f = best.alpha @ dictionary.gram(best.kernel, best.landmarks, x[block])
@@ -115,17 +119,18 @@ def _fit_kernels(
     dictionary: Dictionary, kernels: Iterable[int], x: Array, y: Array, lam: float, most: int, loss: PointwiseLoss
 ) -> list[Fit]:
     """Fits of some kernels with at most so many landmarks, several at once."""
-    each = list(kernels)
+    # One kernel per thread, because fits of different kernels are independent
+    numbers = list(kernels)
     fits: dict[int, Fit] = {}
 
     def fit(begin: int, end: int) -> None:
-        for i in each[begin:end]:
+        for i in numbers[begin:end]:
             kernel = partial(dictionary.gram, i)
             own = kernel, draw_landmarks(kernel, x, lam, most), x, y, lam
             fits[i] = Fit(i, own[1], *(_fit_ridge(*own) if loss.kind == SQUARE else _fit_convex(*own, loss)))
 
-    in_parts(fit, len(each))
-    return [fits[i] for i in each]
+    in_parts(fit, len(numbers))
+    return [fits[i] for i in numbers]
 
 
 def draw_landmarks(kernel: Kernel, x: Array, lam: float, most: int) -> Array:
@@ -150,17 +155,22 @@ def draw_landmarks(kernel: Kernel, x: Array, lam: float, most: int) -> Array:
     -------
     (m, d)
     """
+    # Few samples: take them all
     if len(x) <= min(most, EXACT_ROWS):
         return x
+    # Candidates, and what each still lacks: its part outside the span of the chosen landmarks
     random, rows = np.random.default_rng(0), x[_random_rows(len(x), int(np.clip(len(x) // 4, *CANDIDATES)))]
     left = np.concatenate([np.diagonal(kernel(some, some)) for some in np.array_split(rows, -(-len(rows) // 64))])
     phi, chosen = np.empty((min(most, len(rows)), len(rows))), np.empty(0, np.int64)
     while len(chosen) < len(phi) and left.mean() > ACCURACY * lam:
+        # Draw several at once with probability proportional to that part
         r, count = len(chosen), min(DRAWN_AT_ONCE, len(phi) - len(chosen))
         drawn = np.unique(random.choice(len(rows), count, p=left / left.sum()))
+        # Their kernel values without the part in the span; a pivoted Cholesky skips duplicates
         values = kernel(rows[drawn], rows) - phi[:r, drawn].T @ phi[:r]
         root, order, rank, _ = dpstrf(values[:, drawn], lower=1, tol=LEAST_PIVOT)
         new = order[:rank] - 1  # the others are in the span of these
+        # Extend the factor, and subtract what the new landmarks explain
         phi[r : r + rank] = scipy.linalg.solve_triangular(root[:rank, :rank], values[new], lower=True)
         left -= np.square(phi[r : r + rank]).sum(axis=0)
         left[drawn] = 0
@@ -171,6 +181,7 @@ def draw_landmarks(kernel: Kernel, x: Array, lam: float, most: int) -> Array:
 
 def _fit_ridge(kernel: Kernel, landmarks: Array, x: Array, y: Array, lam: float) -> tuple[Array, float, float]:
     """The weights, squared norm and total of a kernel's ridge regression."""
+    # Features phi = L^-1 k(landmarks, x) make the norm of f the length of beta
     m = len(landmarks)
     root = scipy.linalg.cholesky(kernel(landmarks, landmarks) + JITTER * np.eye(m), lower=True)
     inverse, _ = dtrtri(root, lower=1)
@@ -183,8 +194,10 @@ def _fit_ridge(kernel: Kernel, landmarks: Array, x: Array, y: Array, lam: float)
             phi = dtrmm(1.0, inverse, kernel(landmarks, x[block]).T, side=1, lower=1, trans_a=1, overwrite_b=1).T
             covariances[place], correlations[place] = phi @ phi.T, phi @ y[block]
 
+    # Sums over blocks, in a fixed order, so the result does not depend on the threads
     in_parts(add, len(blocks))
     covariance, correlation = covariances.sum(axis=0) + (len(x) * lam + 1e-12) * np.eye(m), correlations.sum(axis=0)
+    # Solve (Phi'Phi + n lam I) beta = Phi'y; y'y - beta'Phi'y is the minimum
     beta = scipy.linalg.cho_solve(scipy.linalg.cho_factor(covariance), correlation)
     return beta @ inverse, float(beta @ beta), float(y @ y - beta @ correlation)
 
@@ -198,11 +211,13 @@ WIDTHS = (0.1, 0.01, 1e-3)
 def _fit_convex(
     kernel: Kernel, landmarks: Array, x: Array, y: Array, lam: float, loss: PointwiseLoss
 ) -> tuple[Array, float, float]:
-    """As `_fit_ridge` for another loss, by L-BFGS; a piecewise linear loss by its Moreau envelopes."""
+    """Weights, squared norm and total for a convex loss, by L-BFGS; a piecewise linear loss by its Moreau envelopes."""
+    # The same features as a ridge regression uses
     root = scipy.linalg.cholesky(kernel(landmarks, landmarks) + JITTER * np.eye(len(landmarks)), lower=True)
     phi = scipy.linalg.solve_triangular(root, kernel(landmarks, x), lower=True)
     beta = np.zeros(len(landmarks))
     linear = loss.kind in (HINGE, QUANTILE)
+    # A loss with kinks is smoothed, each time less, and starts from the last solution
     for width in WIDTHS if linear else (0.0,):
 
         def objective(beta: Array, width: float = width) -> tuple[float, Array]:
@@ -212,6 +227,7 @@ def _fit_convex(
 
         options = {"maxiter": 300, "ftol": 1e-10, "gtol": 1e-7}
         beta = scipy.optimize.minimize(objective, beta, jac=True, method="L-BFGS-B", options=options).x
+    # The minimum is that of the true loss, not of the smoothed one
     squared_norm = float(beta @ beta)
     total = float(loss.value(beta @ phi, y).sum() + len(y) * lam * squared_norm)
     return scipy.linalg.solve_triangular(root, beta, lower=True, trans=1), squared_norm, total
@@ -245,23 +261,28 @@ def hindsight_loss(
     cache : Path or None
         Folder of the cache; None for no cache.
     """
+    # Without regularisation the best fit in a rich space has loss 0, which compares with nothing
     if lam == 0:
         return np.broadcast_to(np.nan, problem.everywhere.shape)
+    # A loss of several classes is a sum of losses of two classes
     if (loss := problem.loss).several:
-        each = (replace(problem, y=signs, loss=loss.of_one_class) for signs in loss.signs(problem.y))
-        return np.sum([hindsight_loss(one, dictionary, lam, cache) for one in each], axis=0)
+        two_classes = (replace(problem, y=signs, loss=loss.of_one_class) for signs in loss.signs(problem.y))
+        return np.sum([hindsight_loss(one, dictionary, lam, cache) for one in two_classes], axis=0)
+    # The samples of all rounds as one table; the fit does not know rounds
     x, y = take_values(problem.x, problem.everywhere, np.float64), take_values(problem.y, problem.everywhere)
     best = file = None
     of_loss = () if problem.loss == SQUARED else (tuple(problem.loss), MOST_LANDMARKS, WIDTHS)
+    # The fit takes seconds, and depends only on data and kernels, so keep it
     if cache is not None and len(y) <= MOST_CACHED:
         digest = hashlib.sha256(repr((RECIPE, dictionary.families, x.shape, lam, *of_loss)).encode())
         for array in (dictionary.scales, x, y):  # all that the fit depends on
             digest.update(np.ascontiguousarray(array).data)
         file = cache / "hindsight" / f"{digest.hexdigest()[:24]}.npz"
         with suppress(OSError, DamagedError):  # there is no file, or it has changed since it was written
-            found = read_sealed(file).get(LOSSES)
-            if found is not None and found.shape == (len(y),) and found.dtype == np.float64 and (found >= 0).all():
-                best = found
+            losses = read_sealed(file).get(LOSSES)
+            if losses is not None and losses.shape == (len(y),) and losses.dtype == np.float64 and (losses >= 0).all():
+                best = losses
+    # Not in the cache: fit, and store the losses
     if best is None:
         best = best_loss(dictionary, x, y, lam, problem.loss)
         if file is not None:
@@ -281,13 +302,16 @@ def linear_loss(problem: Problem) -> NDArray[np.float64]:
     `LINEAR_WORK`.
     """
     everywhere = problem.everywhere
+    # Only for the squared error, and where X'X is affordable
     if problem.loss != SQUARED or np.count_nonzero(everywhere) * problem.dimension**2 > LINEAR_WORK:
         return np.broadcast_to(np.nan, everywhere.shape)
     x, y = take_values(problem.x, everywhere, np.float64), take_values(problem.y, everywhere)
+    # Centre and scale the columns, so lstsq's cutoff of small singular values suits all of them
     x = by_block(partial(_less_mean, x.mean(axis=0)), x)
     deviation = np.sqrt(row_variance(x))
     x /= np.where(deviation > 0, deviation, 1)
     centred = by_block(partial(_less_mean, y.mean()), y)
+    # BLAS with one thread adds in one order, so the bytes do not depend on the machine's number of cores
     with at_most(1):
         slope = np.linalg.lstsq(x.T @ x, x.T @ centred, rcond=None)[0]
     loss = np.matmul(x, slope, out=np.empty(len(y)))

@@ -32,8 +32,10 @@ def sine_and_cosine(angle: Array, precision: np.dtype[np.floating]) -> tuple[Arr
 
     As in that bank, float64 angles are first reduced to one turn in float64, and large angles are computed exactly.
     """
+    # XLA's own functions in float64
     if precision == np.float64:
         return jnp.sin(angle), jnp.cos(angle)
+    # float32: angles up to `far` are reduced by one product, as in the compiled bank
     double = angle.dtype == np.float64
     far = abs(angle) > (numbers._FAR_DOUBLE if double else numbers._FAR)
 
@@ -41,6 +43,7 @@ def sine_and_cosine(angle: Array, precision: np.dtype[np.floating]) -> tuple[Arr
         reduced = angle - numbers._TWO_PI * jnp.rint(angle * numbers._TURN) if double else angle
         return _by_polynomials(reduced.astype(precision))
 
+    # Few angles are far, so only then are all of them computed in float64
     def exact() -> tuple[Array, Array]:
         whole, (sine, cosine) = angle.astype(np.float64), near()
         replaced = ((jnp.sin, sine), (jnp.cos, cosine))
@@ -63,7 +66,7 @@ def _by_polynomials(x: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class JaxBank(FeatureBank):
-    """As `FeatureBank`, for arrays that JAX traces.
+    """A feature bank for arrays that JAX traces.
 
     Parameters
     ----------
@@ -76,7 +79,7 @@ class JaxBank(FeatureBank):
     xp: ClassVar[ModuleType] = jnp
 
     def features(self, x: Array) -> Array:
-        """As `FeatureBank.features`, for all clients at once; it is for methods whose states are as large as this."""
+        """Features z (R, N, K, P) of all clients at once, for methods whose states are as large as this."""
         angle = self._exact_product(x.astype(self.rho.dtype), self.rho) * self.scale[:, None, None]
         return jnp.concatenate(self._maps_of(angle, self.phase[:, :, None, :]), axis=-1)
 
@@ -108,6 +111,7 @@ class JaxBank(FeatureBank):
     ) -> Stepped:
         """Take a gradient step for each client's own copy of each kernel."""
         R, N, K, P = theta.shape
+        # Steps, targets and shares by replicate and kernel, (R, N, K)
         own = jnp.broadcast_to(step, (R, K, N)).swapaxes(1, 2)
         of_all = [jnp.broadcast_to(values, (R, N, K)) for values in (y, share)]
 
@@ -118,6 +122,7 @@ class JaxBank(FeatureBank):
             after = theta - (own * (share > 0))[:, None] * gradient
             return f, (theta**2).sum(-1), after.astype(theta.dtype)
 
+        # Tile by tile, so the features of all clients are never in memory at once
         f, squared_norm, after = self._each_kernel_and_tile(work, x, [], [theta, own, *of_all])
         return self._by_client(f, K), self._by_client(squared_norm, K), after.reshape(R, N, -1, P)[:, :, :K]
 
@@ -126,6 +131,7 @@ class JaxBank(FeatureBank):
     ) -> Stepped:
         """Let every kernel learn from one stream: predict, see the target, take a gradient step."""
 
+        # Rounds one after another, as a scan
         def step(theta: Array, seen: tuple[Array, Array, Array]) -> tuple[Array, tuple[Array, Array]]:
             z, y, eta = seen
             f = (theta * z).sum(-1)
@@ -137,9 +143,10 @@ class JaxBank(FeatureBank):
         return f, squared_norm, theta
 
     def moments(self, x: Array, y: Array, weight: Array, chosen: Array | None = None) -> tuple[Array, Array]:
-        """As `FeatureBank.moments`, for samples that all replicates share, tile by tile."""
+        """Sums of weight z z' and weight y z, tile by tile, for samples that all replicates share."""
         assert len(x) == len(y) == 1, "samples of each replicate's own"
 
+        # Add one tile of samples to the sums
         def add(sums: tuple[Array, Array], tile: tuple[Array, Array, Array]) -> tuple[tuple[Array, Array], None]:
             x, y, weight = tile
             roots, shape = jnp.sqrt(weight), (self.replicates, self.kernels, len(y))
@@ -153,10 +160,12 @@ class JaxBank(FeatureBank):
             gram, pull = (of_tile[:, :, 0] for of_tile in self._each_kernel_and_tile(work, x, of_replicates))
             return (sums[0] + gram, sums[1] + pull), None
 
+        # Start from zeros, and scan over the tiles
         shape = self.replicates, self.kernels, self.width
         nothing = jnp.zeros((*shape, self.width)), jnp.zeros(shape)
         cut = *(in_tiles(jnp.asarray(values[0]), 0) for values in (x, y)), in_tiles(jnp.asarray(weight), 1)
         (gram, pull), _ = lax.scan(add, nothing, cut)
+        # Kernels that were not chosen get moments 0
         if chosen is not None:
             gram, pull = chosen[..., None, None] * gram, chosen[..., None] * pull
         return gram, pull
@@ -172,20 +181,23 @@ class JaxBank(FeatureBank):
         return self._by_client(mean, len(x)), self._by_client(spread, len(x))
 
     def posterior(self, gram: Array, pull: Array, noise: Array) -> tuple[Array, Array, Array]:
-        """As `FeatureBank.posterior`, with JAX."""
+        """Inverse root, mean and log determinant of A = gram + noise I."""
         eye = jnp.eye(gram.shape[-1])
 
         def factored(gram: Array) -> Array:
             return jnp.linalg.cholesky(gram + noise[..., None, None] * eye)
 
+        # Factor A = gram + noise I; a NaN or a small pivot shows a negative eigenvalue
         factor = factored(gram)
         pivots = jnp.diagonal(factor, axis1=-2, axis2=-1) ** 2  # NaN after the first that is not positive
         whole = (pivots > 0.5 * noise[..., None]).all(axis=-1)
+        # Only then compute eigenvalues, which takes far longer than a factor
         factor = choose_branch(
             whole.all(),
             lambda: factor,
             lambda: factored(jnp.where(whole[..., None, None], gram, without_negative(gram))),
         )
+        # root = L^-1, so the mean is root'(root pull)
         root = solve_triangular(factor, jnp.broadcast_to(eye, factor.shape), lower=True)
         along = self._exact_product(root, pull[..., None])
         logdet = 2 * jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)).sum(axis=-1)
@@ -218,25 +230,29 @@ class JaxBank(FeatureBank):
         of_kernels : arrays (R, N, ...)
         of_clients : arrays (R, N, K, ...)
         """
-        R, N, one = self.replicates, self.kernels, self.rho.shape[1]
+        # Samples in tiles (tiles, size, d); draws (R, N or 1, d, D)
+        R, N, drawn = self.replicates, self.kernels, self.rho.shape[1]
         samples, rho, phase = (
             in_tiles(jnp.asarray(x, self.rho.dtype), 0),
             jnp.asarray(self.rho),
             jnp.asarray(self.phase),
         )
         count, size = samples.shape[:2]
-        own = [jnp.asarray(values).reshape(R * N, *values.shape[2:]) for values in of_kernels]
+        # Arrays of kernels are constant over tiles; arrays of clients are cut into the same tiles
+        arrays = [jnp.asarray(values).reshape(R * N, *values.shape[2:]) for values in of_kernels]
         theirs = [jnp.moveaxis(in_tiles(jnp.asarray(values), 2), 0, 2) for values in of_clients]
         theirs = [values.reshape(R * N * count, size, *values.shape[4:]) for values in theirs]
 
         def of_one(given: tuple[Any, Sequence[Array]]) -> tuple[Array, ...]:
+            # The number of a place gives replicate, kernel and tile
             place, mine = given
             kernel, tile = place // count, place % count
             r, i = kernel // N, kernel % N
-            angle = self._exact_product(samples[tile], rho[r, i % one]) * jnp.asarray(self.scale)[i]
-            z = jnp.stack(self._maps_of(angle, phase[r, i % one]))
-            return tuple(work(z, *(values[kernel] for values in own), *mine))
+            angle = self._exact_product(samples[tile], rho[r, i % drawn]) * jnp.asarray(self.scale)[i]
+            z = jnp.stack(self._maps_of(angle, phase[r, i % drawn]))
+            return tuple(work(z, *(values[kernel] for values in arrays), *mine))
 
+        # As many places at once as the memory limit for angles allows
         at_once = max(1, self.at_once // (size * self.rho.shape[-1]))
         made = lax.map(of_one, (jnp.arange(R * N * count), theirs), batch_size=min(at_once, R * N * count))
         return [values.reshape(R, N, count, *values.shape[1:]) for values in made]

@@ -76,10 +76,12 @@ class Rows:
             Whether to compress, which is enough for squared errors.
         """
         R, P = bank.replicates, bank.width
+        # Rows per client: as many as samples, or at most P after compression
         most = int(min(count.max(initial=0), P)) if compressed else int(count.max(initial=0))
         phi, target = np.zeros((R, len(count), most, P)), np.zeros((R, len(count), most))
         rest = np.zeros((R, len(count)))
         ends = np.cumsum(count)
+        # Client by client; its samples are consecutive
         for k, (start, end) in enumerate(zip(ends - count, ends, strict=True)):
             size = end - start
             if compressed and size > P:
@@ -94,14 +96,17 @@ class Rows:
                     )
                 phi[:, k], target[:, k], rest[:, k] = triangle[:, :P, :P], triangle[:, :P, P], triangle[:, P, P] ** 2
             else:
+                # Few samples are stored as they are, padded with zeros
                 phi[:, k, :size], target[:, k, :size] = bank.features(x[start:end])[:, 0], y[start:end]
         return cls(phi, target, rest, count.astype(np.float64), compressed and bool((count > P).all()))
 
     def predict(self, theta: Array) -> Array:
         """Phi_i theta for theta (R, K, P, B), B candidates per client: shape (R, K, r, B)."""
+        # Traced arrays multiply as a whole
         if is_traced(theta):
             return array_namespace(theta).matmul(self.phi, theta)
         out = np.empty((*self.phi.shape[:3], theta.shape[3]))
+        # Triangular rows start with zeros, so each block of rows skips the columns before it
         phi, candidates, f = _joined_axes(self.phi), _joined_axes(theta), _joined_axes(out)
         step = TRIANGLE_ROWS if self.triangular else max(1, phi.shape[1])
 
@@ -220,6 +225,7 @@ class Ridge:
     @classmethod
     def from_rows(cls, rows: Rows, weight: float, c: NDArray[np.float64]) -> "Ridge":
         """Factor the samples of every client, for w and c (K,), both above 0."""
+        # Many rows: store the inverse of the P x P matrix of each client
         R, K, r, P = rows.phi.shape
         if not rows.few:
 
@@ -227,6 +233,7 @@ class Ridge:
                 return np.linalg.inv(weight / rows.count[k] * rows.gram(k) + 2 * c[k] * np.eye(P))
 
             return cls(Symmetric.from_matrices(inverse, R, K, P), c)
+        # Few rows: the inverse is I minus a product of r x P matrices (Woodbury), so store only that factor
         matrix = np.empty((R, K, r, P))
 
         def work(begin: int, end: int) -> None:
@@ -240,7 +247,7 @@ class Ridge:
 
     @property
     def as_arrays(self) -> "Ridge":
-        """The same with plain arrays, for engines that trace the products."""
+        """Unpack the symmetric matrix to plain arrays, for engines that trace the products."""
         return Ridge(self.matrix.as_arrays, self.c) if isinstance(self.matrix, Symmetric) else self
 
     def solve(self, v: Array) -> Array:
@@ -255,9 +262,11 @@ class Ridge:
 
 def _products_with_vectors(matrix: Array, v: Array) -> Array:
     """Matrices (R, K, m, n) times vectors (R, K, n), (R, K, m)."""
+    # Traced arrays multiply as a whole
     if is_traced(v):
         return array_namespace(v).matmul(matrix, v[..., None])[..., 0]
     out = np.empty(matrix.shape[:3])
+    # One large BLAS call per thread, over replicates and clients as one axis
     into, of, flat = _joined_axes(out)[..., None], _joined_axes(v)[..., None], _joined_axes(matrix)
 
     def work(begin: int, end: int) -> None:
@@ -344,7 +353,7 @@ class ClassRows(Rows):
 
 
 def rows_in(space: Space | ClassBank, x: Array, y: Array, count: NDArray[np.int64], compressed: bool) -> Rows:
-    """As `Rows.from_samples`, also for several classes."""
+    """Map samples to rows of features, for one target or for several classes."""
     if not isinstance(space, ClassBank):
         return Rows.from_samples(space, x, y, count, compressed)
     plain = Rows.from_samples(space.bank, x, y, count, False)
@@ -504,7 +513,7 @@ class Logistic:
         }
 
     def mean(self, rows: Rows, theta: Array) -> Array:
-        """As `Square.mean`; a row of padding would add log(2)."""
+        """Mean logistic loss of each client; rows of padding are excluded, because each would add log(2)."""
         f, xp = rows.predict(theta[..., None])[..., 0], array_namespace(theta)
         return (xp.abs(rows.y) * xp.logaddexp(0, -rows.y * f)).sum(axis=-1) / rows.count
 
@@ -518,9 +527,10 @@ class Logistic:
         return LogisticMinimiser(self, rows, c, Ridge.from_rows(rows, 0.25, c))
 
     def optimum(self, rows: Rows, lam: float) -> Array:
-        """As `Square.optimum`, by scikit-learn's Newton method."""
+        """Theta that minimises the mean loss plus lam |theta|^2, by scikit-learn's Newton method."""
         from sklearn.linear_model import LogisticRegression
 
+        # scikit-learn's loss is C sum_j weight_j l_j + |theta|^2 / 2, so C = 1 / (2 lam) for weights 1 / n
         weight = np.broadcast_to(1 / rows.count[:, None], rows.y.shape[1:])
         real = rows.y[0] != 0
         model = LogisticRegression(C=1 / (2 * lam), solver="newton-cholesky", fit_intercept=False, tol=1e-10)

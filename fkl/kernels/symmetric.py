@@ -28,6 +28,7 @@ def symmetric_products(begin, end, half, v, out):
     whole = P - P % 4
     for b in range(begin, end):
         a, x, y, at = half[b], v[b], out[b], 0
+        # Four rows at a time: each entry of the lower half is read once and used for both its row and its column
         for i in range(P):
             y[i] = 0.0
         for i in range(0, whole, 4):
@@ -39,14 +40,17 @@ def symmetric_products(begin, end, half, v, out):
             s0 = s1 = s2 = s3 = 0.0
             for j in range(i):
                 s0 += a0[j] * x[j]
+                # Row entries left of the diagonal block, and their mirror images
                 s1 += a1[j] * x[j]
                 s2 += a2[j] * x[j]
                 s3 += a3[j] * x[j]
                 y[j] += a0[j] * x0 + a1[j] * x1 + a2[j] * x2 + a3[j] * x3
+            # The 4 x 4 block on the diagonal
             y[i] = s0 + a0[i] * x0 + a1[i] * x1 + a2[i] * x2 + a3[i] * x3
             y[i + 1] = s1 + a1[i] * x0 + a1[i + 1] * x1 + a2[i + 1] * x2 + a3[i + 1] * x3
             y[i + 2] = s2 + a2[i] * x0 + a2[i + 1] * x1 + a2[i + 2] * x2 + a3[i + 2] * x3
             y[i + 3] = s3 + a3[i] * x0 + a3[i + 1] * x1 + a3[i + 2] * x2 + a3[i + 3] * x3
+        # The remaining rows, one by one
         for i in range(whole, P):
             row, s = a[at : at + P], 0.0
             at += P

@@ -39,6 +39,7 @@ def at_most(threads: int | None) -> Iterator[None]:
     BLAS then uses one thread, because the compiled kernels call it for tiles in their own threads.
     """
     global _limit
+    # BLAS must not start threads of its own inside ours
     before, _limit = _limit, min(threads or available_threads(), available_threads())
     try:
         with _thread_libraries(len(sys.modules)).limit(limits=1, user_api="blas"):
@@ -66,10 +67,12 @@ def share_work(work: Callable[..., object], count: int, elements: int, *argument
     elements : int
         Number of features that all parts compute, or of operations that take as long; it decides how many threads work.
     """
+    # Little work is done here, because handing it to threads would take longer
     threads = min(largest_threads(), elements // ELEMENTS_A_THREAD, count)
     if threads <= 1:
         work(0, count, *arguments)
         return
+    # Equal parts; the calling thread does the last one
     ends = [count * part // threads for part in range(threads + 1)]
     *others, mine = pairwise(ends)
     done: SimpleQueue[BaseException | None] = SimpleQueue()
@@ -77,6 +80,7 @@ def share_work(work: Callable[..., object], count: int, elements: int, *argument
         _request_queue().put((copy_context(), done, work, *part, *arguments))
     try:
         work(*mine, *arguments)
+    # Wait for all parts, also if one has failed, because they write to the caller's arrays
     finally:
         raised = [done.get() for _ in others]
     for error in filter(None, raised):
@@ -84,7 +88,7 @@ def share_work(work: Callable[..., object], count: int, elements: int, *argument
 
 
 def in_parts(work: Callable[[int, int], object], count: int, elements: int | None = None) -> None:
-    """As `share_work`; without `elements`, each of the `count` pieces of work is worth a thread."""
+    """Divide `work` among threads; without `elements`, each of the `count` pieces of work is worth a thread."""
     share_work(work, count, count * ELEMENTS_A_THREAD if elements is None else elements)
 
 

@@ -93,7 +93,7 @@ class Schedule(Keys):
         return f"participation.clients={self.clients}: no client is absent" if every else ""
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
-        """As in `Share.present`, without a draw."""
+        """Clients present in each round, (T, K): a window of `clients` that moves on after each period; no draw."""
         T, K = present.shape
         require(self.clients <= K, "clients", self.clients, f"an integer from 1 to {K}, the number of clients")
         first = np.arange(T) // self.period * self.clients
@@ -129,7 +129,7 @@ class Trace(OfAFile):
     """
 
     def present(self, present: Present, generator: np.random.Generator) -> Present:
-        """As in `Share.present`, without a draw.
+        """Clients present in each round, (T, K), from the file, without a draw.
 
         Raises
         ------

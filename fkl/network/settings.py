@@ -176,8 +176,8 @@ class Network(Keys):
 
     def times(self, rounds: int, clients: int, generator: np.random.Generator) -> Times:
         """Draw one replicate's times; each key has its own random numbers, so no key changes the draws of another."""
-        own, slow, wide = generator.standard_normal((3, clients))
-        compute = (self.compute_s or 0.0) * around_one(self.compute_spread, own)
+        speed, slow, wide = generator.standard_normal((3, clients))
+        compute = (self.compute_s or 0.0) * around_one(self.compute_spread, speed)
         jitter = around_one(self.compute_jitter, generator.standard_normal((rounds, clients)))
         latency = (self.latency_s or 0.0) * around_one(self.link_spread, slow)
         bandwidth = (self.bandwidth_bytes_per_s or np.inf) * around_one(self.link_spread, wide)

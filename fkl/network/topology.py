@@ -292,8 +292,8 @@ def _matrix_product(matrix: "csr_array | NDArray[np.float64]", x: Array) -> Arra
     if len(x) == 1:  # no copy into another large array: 1 ms instead of 6
         return (matrix @ x[0])[None]
     product = np.empty(x.shape)
-    for one, result in zip(x, product, strict=True):
-        result[:] = matrix @ one
+    for vector, result in zip(x, product, strict=True):
+        result[:] = matrix @ vector
     return product
 
 
@@ -315,8 +315,8 @@ def _second_eigenvalue(matrix: "csr_array") -> float:
 
     start = np.random.default_rng(0).standard_normal(matrix.shape[0])
     try:
-        found = eigsh(matrix, k=2, v0=start, maxiter=RESTARTS, return_eigenvectors=False)
-        return float(np.abs(found).min())
+        eigenvalues = eigsh(matrix, k=2, v0=start, maxiter=RESTARTS, return_eigenvectors=False)
+        return float(np.abs(eigenvalues).min())
     except ArpackNoConvergence:
         # Long thin graphs have close eigenvalues, but cheap factors, so search near both ends of the spectrum
         columns = matrix.tocsc()
@@ -372,7 +372,7 @@ class OneWay(Topology):
 
     @cached_property
     def spectral_gap(self) -> float:
-        """As in `Topology`, computed from all eigenvalues, because the matrix is not symmetric."""
+        """1 minus the second largest modulus of all eigenvalues, because the matrix is not symmetric."""
         if self.agents == 1:
             return 1.0
         return float(1 - np.sort(np.abs(np.linalg.eigvals(self.metropolis.toarray())))[-2])
@@ -483,6 +483,6 @@ class Mobility(Keys):
     def up(self, streams: Streams, t: int, topology: Topology) -> Up:
         """Links that are up in iteration t + 1, (R, links), the two directions of an edge together."""
         places = self.places(streams, t, topology.agents)
-        one, other = topology.links.T
-        apart = np.linalg.norm(places[:, one] - places[:, other], axis=-1)
+        senders, receivers = topology.links.T
+        apart = np.linalg.norm(places[:, senders] - places[:, receivers], axis=-1)
         return np.asarray(apart <= self.radius)

@@ -49,12 +49,14 @@ def write_table(paper: str, number: str, outputs: Path, format: str = "table") -
     fkl.basics.errors.FklError
         If the paper or table is unknown, or none of its cells has a run.
     """
-    found = collect_runs(outputs)
+    # Runs that a table cannot use are named once, even after an error
+    collected = collect_runs(outputs)
     try:
-        table = make_table(paper, number, found)
-        evidence = judge_paper(paper, found)
+        table = make_table(paper, number, collected)
+        evidence = judge_paper(paper, collected)
     finally:
-        found.warn()
+        collected.warn()
+    # The sheet, its files, and what is printed
     sheet = as_sheet(paper, number, table)
     files = save_table(sheet, evidence, number, outputs)
     if format != "table":
@@ -110,6 +112,7 @@ def save_table(sheet: Sheet, evidence: Evidence, number: str, outputs: Path) -> 
     number : str
     outputs : Path
     """
+    # Each table in the form for programs, for pages and for LaTeX; some also as the paper prints them
     path = outputs / "tables" / evidence.paper / f"table{number}"
     files = sheet.write(path, tables.latex_floats(evidence, number))
     layout = tables.table_layout(evidence.paper, number)
@@ -123,11 +126,11 @@ def save_table(sheet: Sheet, evidence: Evidence, number: str, outputs: Path) -> 
 
 def write_figure(paper: str, number: str, outputs: Path, style: str = "screen") -> str:
     """Draw and save a paper's figure from finished runs; return a line with its files. See `draw_figure`."""
-    found = collect_runs(outputs)
+    collected = collect_runs(outputs)
     try:
-        contents = draw_figure(paper, number, found, style)
+        contents = draw_figure(paper, number, collected, style)
     finally:
-        found.warn()
+        collected.warn()
     return f"files: {', '.join(map(str, save_figure(contents, paper, number, outputs)))}"
 
 
@@ -143,12 +146,14 @@ def draw_figure(paper: str, number: str, found: Collected, style: str = "screen"
         Finished runs.
     style : {"screen", "paper", "column"}
     """
+    # The module of the paper that draws this figure
     module = _module_with(paper, number, "figure")
     require(style in STYLES, "style", style, " or ".join(STYLES))
     claim = getattr(module, "CLAIMS", {}).get(number)
 
     def draw(runs: list[FinishedRun]) -> dict[str, bytes]:
         figure, replicates = module.figure(number, runs)
+        # The curves as numbers, for programs
         curves = [
             {"panel": axes.get_title(), "curve": line.get_label(), "x": x, "y": y}
             for axes in figure.axes
@@ -177,6 +182,7 @@ def made_of(what: str, make: Callable[[list[FinishedRun]], Made], found: Collect
 
     A run whose checksums are right, but which lacks data that `make` needs, counts as broken.
     """
+    # Try all runs; if that fails, find the runs with which it fails alone
     try:
         return make(found.runs)
     except (FklError, MemoryError):
@@ -192,8 +198,9 @@ def made_of(what: str, make: Callable[[list[FinishedRun]], Made], found: Collect
                 troubles.append((run, f"{type(error).__name__}: {in_one_line(error)}"))
         if not troubles:
             raise
-    for run, words in troubles:
-        found.leave_out(run, f"{what} cannot be made with it ({words})")
+    # Leave them out, and try again
+    for run, trouble in troubles:
+        found.leave_out(run, f"{what} cannot be made with it ({trouble})")
     return made_of(what, make, found)
 
 

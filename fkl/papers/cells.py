@@ -1,7 +1,13 @@
 """A printed number with our number by each reading of the paper, and whether they agree.
 
+For example, a table prints 4.2 in units of 1e-3. Our runs of the paper's text have the mean 4.25e-3, and those of a
+variant 5.1e-3. The cell then has two answers, 4.25 and 5.1, and the mark is ✓ if the first test finds that 4.25 agrees
+with 4.2. If only 5.1 agreed, the mark would be that of another reading, v.
+
 A `PublishedCell` is processed in four steps: `published_cells` reads it, `add_answers` adds our answers and tests them,
-`fkl.papers.evidence.Evidence` judges it together with the paper's other cells, and `fkl.papers.tables` shows it.
+`fkl.papers.evidence.Evidence` judges it together with the paper's other cells, and `fkl.papers.tables` shows it. The
+terms: a *reading* is one interpretation of the paper's text, an *answer* our number by one reading, a *verdict* the
+result of an answer's test, and the *mark* the outcome of the cell over all answers that are evidence.
 """
 
 import re
@@ -261,6 +267,7 @@ class PublishedCell:
     @property
     def apart(self) -> Mark | None:
         """The mark that explains why the cell is not counted; None if it is counted."""
+        # Why the cell is not counted: no verdict for times, or no finished run with enough replicates
         if self.is_time:
             return TIME if self.answers else MISSING
         if self.verdicts:
@@ -279,11 +286,13 @@ class PublishedCell:
 
     def outcome(self, reading: str, builds_on: Mapping[str, str]) -> Mark:
         """Outcome of the cell if this is the paper's one reading."""
+        # Not counted, or the verdict by the one reading, and only then those of the others
         if self.apart is not None:
             return self.apart
         if self.by(reading, builds_on) == AGREES:
             return ONE
         found = {*self.verdicts.values()}
+        # Another reading agrees, or one is undecided: because of the text's reading, or by a variant only
         if AGREES in found:
             return OTHER
         if CANNOT_TELL in found:
@@ -292,26 +301,30 @@ class PublishedCell:
 
     def judged(self, reading: str, builds_on: Mapping[str, str], order: Sequence[str]) -> "PublishedCell":
         """The cell with its mark by this one reading, and with the first reading in `order` that decides the mark."""
+        # A bound is shown, but cannot agree or differ
         if self.is_bound and not self.is_time:
             return replace(self, one_reading=reading)
-        mark, one = self.outcome(reading, builds_on), self.read_as(reading, builds_on)
+        # The verdict that decided the mark, and the first reading that gave it
+        mark, reading_used = self.outcome(reading, builds_on), self.read_as(reading, builds_on)
         wanted = AGREES if mark == OTHER else CANNOT_TELL if mark in (SPREAD, UNCLEAR) else None
         names = sorted(self.verdicts, key=[*order, *self.verdicts].index)
-        decided = next((name for name in names if self.verdicts[name] == wanted), one)
-        return replace(self, mark=mark, one_reading=one, decided_by=decided)
+        decided = next((name for name in names if self.verdicts[name] == wanted), reading_used)
+        return replace(self, mark=mark, one_reading=reading_used, decided_by=decided)
 
     @property
     def shown(self) -> CellAnswer | None:
         """Our number by the reading that decided the mark, or by another one; None if nothing was run."""
+        # The answer that decided the mark comes first
         ran = [one for one in self.answers if one.ran]
         return next((one for one in ran if one.named == self.decided_by), ran[0] if ran else None)
 
     def answer(self, reading: str) -> CellAnswer | None:
         """Our number by a reading, or its preview if there is nothing else."""
+        # A finished run before a preview, which has too few replicates
         for like in (reading, PREVIEW + reading):
-            for one in self.answers:
-                if one.ran and one.named == like:
-                    return one
+            for candidate in self.answers:
+                if candidate.ran and candidate.named == like:
+                    return candidate
         return None
 
     @property
@@ -341,6 +354,7 @@ class PublishedCell:
         """Half width of the 95 % interval of our number over replicates; empty for one value or if nothing varies."""
         if len(answer.values) < 2 or not answer.spread > 0:
             return ""
+        # With the decimals of the printed number, or with one digit if it is smaller than these
         half = half_width(np.array(answer.values))
         return self.written(half) if half >= 10.0 ** -(self._decimals or 0) else f"{half:.1g}"
 
@@ -357,14 +371,14 @@ class PublishedCell:
 
     def _row(self, one: CellAnswer) -> dict[str, Any]:
         # no difference can be computed for a bound such as ">900"
-        known = not isinstance(self.value, str) and self.value
+        has_number = not isinstance(self.value, str) and self.value
         return dict(zip(KEY, self.key, strict=True)) | {
             "unit": self.unit,
             "published": self.value,
             "ours": one.ours,
             "spread": one.spread,
             "n": one.n,
-            "difference_percent": 100 * (one.ours / float(self.value) - 1) if known else np.nan,
+            "difference_percent": 100 * (one.ours / float(self.value) - 1) if has_number else np.nan,
             "verdict": one.verdict,
             "within_percent": one.test.within if one.test is not None else np.nan,
             "why": one.why,
@@ -386,11 +400,14 @@ class PublishedCell:
         tried : int
             Number of readings of the paper that were tried.
         """
+        # Without values, or for a bound or a time, there is no test
         values = np.array(answer.values)
         if not len(values) or isinstance(self.value, str) or self.is_time:
             return None
+        # The spread of our values; a single value has none, unless nothing is random
         deviation = float(values.std(ddof=1)) if len(values) > 1 else 0.0 if answer.exact else np.nan
         whole = 100 - self.value if (self.metric, self.unit) == ("accuracy", "%") else None  # the share of errors
+        # The printed number with its spread, and how many of our replicates have no value
         theirs = self.value, self.rounding, answer.runs, self.spread if self.sd is None else self.sd
         failed = (answer.replicates or answer.n) - answer.n
         return Equivalence(*theirs, float(values.mean()), deviation, len(values), tried, whole, failed)
@@ -427,6 +444,7 @@ def _read_published(paper: str) -> tuple[PublishedCell, ...]:
 
 def rounding_of(printed: str) -> float:
     """Half a unit of a printed number's last digit, e.g. 0.05 for ``1.2``, which may be from 1.15 to 1.25."""
+    # An integer has no decimals, so it may be half a unit off; a number in other notations is exact
     digits = re.fullmatch(r"[+-]?\d+(?:\.(\d*))?", printed)
     return 0.5 * 10.0 ** -len(digits[1] or "") if digits else 0.0
 
@@ -444,6 +462,7 @@ def add_answers(
     tried : int
         Number of readings of the paper that were tried.
     """
+    # Answers are in units of 1; the printed number may be in units of 1e-3
     made = []
     for cell in cells:
         scale = float(cell.unit) if cell.unit.startswith("1e") else 1.0
@@ -462,7 +481,9 @@ def add_answers(
 
 def judge_answers(cells: Sequence[PublishedCell], tried: int) -> list[PublishedCell]:
     """Test all answers of cells, and add the verdicts by reading."""
+    # Test each answer alone
     tests = [[replace(one, test=cell.compared(one, tried), of_curve="") for one in cell.answers] for cell in cells]
+    # Points of one curve by one run are tested together, because of many points some would differ by chance
     curves = defaultdict(list)
     for at, cell in enumerate(cells):
         for number, one in enumerate(cell.answers if cell.curve else ()):
@@ -470,10 +491,12 @@ def judge_answers(cells: Sequence[PublishedCell], tried: int) -> list[PublishedC
     for points in curves.values():
         several = [tests[at][number] for at, number in points]
         compared = [one.test for one in several if one.test is not None]
+        # All points must have a test
         if len(compared) == len(several):
             outcome = equivalence.outcome_of_curve(compared, np.column_stack([one.values for one in several]))
             for at, number in points:
                 tests[at][number] = replace(tests[at][number], of_curve=outcome)
+    # Verdicts of a claim by reading, for all its cells; previews and unnamed readings are no evidence
     verdicts: dict[object, dict[str, str]] = {}
     for at, cell in enumerate(cells):
         mine = verdicts.setdefault(cell.claim, {})
@@ -498,8 +521,8 @@ def metric_in_words(metric: str) -> str:
     >>> metric_in_words("test_mse"), metric_in_words("runtime_per_client")
     ('test MSE', 'run time per client')
     """
-    words = metric.replace("runtime", "run time").split("_")
-    return " ".join(one.upper() if one in ("mse", "rse") else one for part in words for one in part.split(" "))
+    parts = metric.replace("runtime", "run time").split("_")
+    return " ".join(one.upper() if one in ("mse", "rse") else one for part in parts for one in part.split(" "))
 
 
 def setting_in_words(setting: str) -> str:
@@ -510,9 +533,10 @@ def setting_in_words(setting: str) -> str:
     >>> setting_in_words("M=1;D=100"), setting_in_words("train_mse<=18e-4")
     ('M=1, D=100', 'train MSE ≤ 18 × 10⁻⁴')
     """
-    words = setting.replace(";", ", ").replace("<=", " ≤ ").replace("_", " ")
-    words = re.sub(r"\bmse\b", "MSE", words)
-    return re.sub(r"(?<=\d)(e-?\d+)\b", lambda power: f" {unit_in_words('1' + power[1])}", words)
+    # Semicolons and underscores of the files become plain text; powers of ten get raised digits
+    text = setting.replace(";", ", ").replace("<=", " ≤ ").replace("_", " ")
+    text = re.sub(r"\bmse\b", "MSE", text)
+    return re.sub(r"(?<=\d)(e-?\d+)\b", lambda power: f" {unit_in_words('1' + power[1])}", text)
 
 
 def unit_in_words(unit: str) -> str:

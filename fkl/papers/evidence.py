@@ -2,6 +2,11 @@
 
 A claim is a printed number, or a curve whose points are from one run. `fkl.statistics.equivalence` decides whether a
 claim agrees by a reading, and this module counts the claims.
+
+For example, of 10 claims 6 agree by the text, 7 by a variant, and 8 by either of the two. The paper's one reading is
+then the variant: 7 agree. To see how many would agree by chance, the count is repeated with false printed numbers: all
+multiplied by 0.9 or by 1.1, or exchanged for those of the paper's other methods. If 6 of 10 false numbers agree as
+well, the 7 are no evidence.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -53,6 +58,7 @@ class Evidence:
     @cached_property
     def claims(self) -> list[Claim]:
         """All claims, except bounds."""
+        # All points of a curve are one claim; every other number is its own
         claims: dict[tuple[str, ...], Claim] = {}
         for cell in self.cells:
             if not cell.is_bound or cell.is_time:
@@ -110,6 +116,7 @@ class Evidence:
     @cached_property
     def shares(self) -> dict[str, Any]:
         """A row of `shares_table`: numbers of claims that agree, and that would agree with false numbers."""
+        # Verdicts by the one reading, and how many would agree if the printed numbers were false
         outcomes = [outcome for _, outcome in self.outcomes]
         by_one = [claim[0].by(self.reading, self.builds_on) for claim in self.counted]
         false = {
@@ -117,6 +124,7 @@ class Evidence:
             for factor in FACTORS
         }
         false["another_methods"] = self._false(self._of_others)
+        # Undecided claims count neither as agreeing nor as differing
         unclear = outcomes.count(UNCLEAR) + outcomes.count(SPREAD)
         return {
             "paper": self.paper,
@@ -148,6 +156,7 @@ class Evidence:
         numbers : callable
             Returns lists of false numbers for a claim's cells, with equal weights; claims without any are omitted.
         """
+        # For each claim: the tests of our answers against each of its false numbers
         false = [
             [
                 judge_answers(
@@ -157,11 +166,13 @@ class Evidence:
             ]
             for claim in self.counted
         ]
+        # Claims that have false numbers; several false numbers of a claim share its weight
         of = [several for several in false if several]
 
         def count(agrees: "Callable[[PublishedCell], bool]") -> float:
             return sum(sum(map(agrees, several)) / len(several) for several in of)
 
+        # Even with false numbers, the best reading may be chosen, so this is the fair comparison
         by_reading = {
             reading: count(lambda cell, reading=reading: cell.by(reading, self.builds_on) == AGREES)  # type: ignore[misc]
             for reading in self.readings
@@ -171,6 +182,7 @@ class Evidence:
 
     def _of_others(self, claim: Claim) -> list[list[float]]:
         """Printed numbers of other methods in the same setting, or else on the same data in the same table."""
+        # The other methods' claims on the same data and metric
         first, settings = claim[0], [cell.setting for cell in claim]
         like = [
             {cell.setting: cell for cell in other}
@@ -178,9 +190,11 @@ class Evidence:
             if other[0].algorithm != first.algorithm
             and (other[0].dataset, other[0].metric, other[0].curve) == (first.dataset, first.metric, first.curve)
         ]
+        # Their numbers in the same settings, or for a single number all those of the table
         same = [[other[at].number for at in settings] for other in like if {*settings} <= {*other}]
         if not same and len(claim) == 1:
             same = [[cell.number] for other in like for cell in other.values() if cell.table == first.table]
+        # Each list of numbers once, and not the claim's own numbers
         unique = {tuple(other): other for other in same}
         return [other for values, other in unique.items() if [*values] != [cell.number for cell in claim]]
 
@@ -188,6 +202,7 @@ class Evidence:
 def shares_table(evidence: Iterable[Evidence]) -> pd.DataFrame:
     """One row for each paper with counted claims, and a row with their sum."""
     rows = [one.shares for one in evidence if one.counted]
+    # The sum of all papers below
     table = pd.DataFrame(rows)
     if len(rows) > 1:
         total = {**table.sum(numeric_only=True).to_dict(), "paper": "all", "reading": "one per paper"}

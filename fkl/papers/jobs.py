@@ -35,17 +35,18 @@ class PaperJob:
 def experiment_jobs(experiment: str) -> tuple[PaperJob, ...]:
     """All jobs of an experiment, named PAPER/NAME."""
     [chosen] = read_words([f"+{experiments.GROUP}={experiment}"])
-    found = []
-    for words in product(*_swept_words(experiment)):
-        composed = compose_read([chosen, *words])
+    # One job for each combination of the swept words
+    jobs_made = []
+    for swept_words in product(*_swept_words(experiment)):
+        composed = compose_read([chosen, *swept_words])
         del composed.config["paths"]
         config = resolve_config(composed.config)
         # A cell can refer to values of the configuration, for example ``M={algo[M]}``
         cell = {
             key: value.format(**config) if isinstance(value, str) else value for key, value in composed.cell.items()
         }
-        found.append(PaperJob(tuple(word.text for word in (chosen, *words)), config, cell))
-    return tuple(found)
+        jobs_made.append(PaperJob(tuple(word.text for word in (chosen, *swept_words)), config, cell))
+    return tuple(jobs_made)
 
 
 def count_jobs(experiment: str) -> int:

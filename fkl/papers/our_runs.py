@@ -71,7 +71,8 @@ class PaperRun:
     def switch(self) -> str:
         """The run's settings that differ between readings, as key=value pairs."""
         untold = self.job.cell.get("untold", ())
-        words = []
+        # Settings that a paper's experiment declares as telling, with the values of this run
+        settings = []
         for key in self.job.cell.get("told", ()):
             value: Any = self.run.config
             for name in key.split("."):
@@ -79,8 +80,8 @@ class PaperRun:
             if key not in untold and value is not _ABSENT:
                 word = json.dumps(value).strip('"')
                 name, is_class, _ = key.partition("._target_")
-                words.append(f"{name}={word.rpartition('.')[2].lower() if is_class else word}")
-        return "; ".join(words)
+                settings.append(f"{name}={word.rpartition('.')[2].lower() if is_class else word}")
+        return "; ".join(settings)
 
     def answer(self, values: "pd.Series[float]", of: int | None = None) -> CellAnswer:
         """Our answer to a published cell; for the parameters see `Answer.from_values`."""
@@ -151,6 +152,7 @@ def find_paper_runs(paper: str, runs: Iterable[FinishedRun], *names: str) -> lis
     names : str
         Experiments as PAPER/NAME; by default all experiments of the paper.
     """
+    # Of equal runs, the one with the most replicates
     best: dict[str, FinishedRun] = {}
     for run in runs:
         name = config_identity(run.config, REPLICATES)
@@ -159,9 +161,10 @@ def find_paper_runs(paper: str, runs: Iterable[FinishedRun], *names: str) -> lis
     # jobs are only composed if there are runs
     wanted = _jobs_by_identity(names or tuple(paper_experiments(paper)), FREE) if best else {}
     order = [AS_STATED, *paper_variants(paper), ""]
+    # Match the others by their settings, whatever keys a method does not use
     named = [(run, _shared_identity(run.config, FREE)) for run in best.values()]
-    found = [PaperRun(run, *wanted[name]) for run, name in named if name in wanted]
-    return sorted(found, key=lambda one: order.index(one.variant))
+    matching = [PaperRun(run, *wanted[name]) for run, name in named if name in wanted]
+    return sorted(matching, key=lambda one: order.index(one.variant))
 
 
 def of_a_paper(run: EndedRun, papers: Iterable[str]) -> bool:

@@ -74,7 +74,7 @@ class TableView(View):
 
 @dataclass(frozen=True)
 class FigureView(View):
-    """A figure."""
+    """A figure of a page, with its caption."""
 
     kind: ClassVar[str] = "Figure"
     picture: HtmlPicture | None = None
@@ -121,7 +121,7 @@ class PaperView:
 
     @cached_property
     def evidence(self) -> Evidence:
-        """Its cells."""
+        """The paper's cells with their verdicts."""
         return Evidence(self.name, [cell for table in self.tables for cell in table.cells])
 
     @property
@@ -148,11 +148,11 @@ class PaperView:
         for claim in self._claims(DIFFERENT):
             first = claim[0]
             several.setdefault((first.algorithm, first.metric, first.dataset), []).append(claim)
-        found: dict[str, list[tuple[str, str, int, str]]] = {}
+        rows_of: dict[str, list[tuple[str, str, int, str]]] = {}
         for (algorithm, metric, dataset), claims in several.items():
-            words = metric.replace("_", " "), dataset, len(claims), _range_text(self._percents(claims))
-            found.setdefault(algorithm, []).append(words)
-        return found
+            row = metric.replace("_", " "), dataset, len(claims), _range_text(self._percents(claims))
+            rows_of.setdefault(algorithm, []).append(row)
+        return rows_of
 
     def tried_at(self, algorithm: str, dataset: str) -> str:
         """Anchor of the attempts on cells that differ: an item of the differences, or their beginning."""
@@ -169,13 +169,13 @@ class PaperView:
     @property
     def remedies(self) -> dict[str, tuple[list[str], int]]:
         """Names of data sets, and number of their cells without runs, by what to do about them."""
-        found: dict[str, tuple[list[str], int]] = {}
+        cells_of: dict[str, tuple[list[str], int]] = {}
         for source, number in self.not_run:
             here = source.title and not source.missing
             remedy = f"the data are here; `fkl reproduce {self.name}` runs them" if here else source.remedy
-            names, cells_so_far = found.get(remedy, ([], 0))
-            found[remedy] = [*names, source.name], cells_so_far + number
-        return found
+            names, cells_so_far = cells_of.get(remedy, ([], 0))
+            cells_of[remedy] = [*names, source.name], cells_so_far + number
+        return cells_of
 
     @property
     def lacks(self) -> bool:
@@ -185,12 +185,12 @@ class PaperView:
     @property
     def left_out(self) -> dict[str, list[TableView | FigureView]]:
         """Tables and figures without runs, by what to do about them."""
-        found: dict[str, list[TableView | FigureView]] = {}
+        views_of: dict[str, list[TableView | FigureView]] = {}
         views: list[TableView | FigureView] = [*self.tables, *self.figures]
         for view in views:
             if view.instead:
-                found.setdefault(view.instead, []).append(view)
-        return found
+                views_of.setdefault(view.instead, []).append(view)
+        return views_of
 
     def _claims(self, outcome: Mark) -> list[Claim]:
         return [claim for claim, mark in self.evidence.outcomes if mark == outcome]
@@ -238,24 +238,27 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> None:
     single : bool
         Whether to embed pictures and runs in report.html.
     """
-    found = collect_runs(outputs)
+    # Read all runs; a run that some table cannot use is left out of all of them
+    collected = collect_runs(outputs)
     pictures: dict[Path, list[HtmlPicture]] = {}
     known = None
-    while known != len(found.broken):  # a run that fails in one table is in none
-        known = len(found.broken)
-        add_pictures(pictures, found)
+    while known != len(collected.broken):  # a run that fails in one table is in none
+        known = len(collected.broken)
+        add_pictures(pictures, collected)
         # if all runs are the user's own, the papers' missing runs do not matter
-        wanted = not found.runs or any(of_a_paper(run, papers.PAPERS) for run in found.runs)
-        views = [_paper_view(paper, found, outputs, store) for paper in papers.PAPERS] if wanted else []
+        wanted = not collected.runs or any(of_a_paper(run, papers.PAPERS) for run in collected.runs)
+        views = [_paper_view(paper, collected, outputs, store) for paper in papers.PAPERS] if wanted else []
         total = added_up(views)
         of_papers = bool({*total} - {MISSING, EARLY}) or any(_has_results(view) for view in views)
-        compared = _compare_by_metric(found, of_papers, outputs)
-    found.warn()
-    runs = found.runs
+        compared = _compare_by_metric(collected, of_papers, outputs)
+    collected.warn()
+    runs = collected.runs
     shown = views if of_papers or EARLY in total or not runs else []
+    # Data sets of the runs, and those that the page says are missing
     names = sorted({run.dataset for run in runs} | {source.name for view in shown for source, _ in view.not_run})
     shares = shares_table(view.evidence for view in shown)
-    words = {
+    # All that the templates show
+    context = {
         "papers": shown,
         "outcomes": [outcome for outcome in OUTCOMES if outcome != TIME],
         "total": total,
@@ -266,26 +269,29 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> None:
         "sources": [data_source(name, store) for name in names],
         "runs": run_views(runs, pictures),
         "details": "" if single else "report/runs.html",
-        "broken": found.broken,
-        "older": found.older,
+        "broken": collected.broken,
+        "older": collected.older,
         "failures": run_failures(outputs),
         "version": __version__,
         "now": datetime.now(UTC),
         "inline": prose.inline_html,
         "source": lambda one: one.source(None if single else outputs),
     }
-    page = TEMPLATES.get_template("page.html").render(words)
+    page = TEMPLATES.get_template("page.html").render(context)
+    # The page, and the details of runs in a second file unless all should be in one
     path, details = outputs / "report.html", outputs / "report"
     write_text(path, page)
     if not single:
-        words |= {"source": lambda one: one.source(details)}
-        write_text(details / "runs.html", TEMPLATES.get_template("runs.html").render(words))
+        context |= {"source": lambda one: one.source(details)}
+        write_text(details / "runs.html", TEMPLATES.get_template("runs.html").render(context))
+    # Say where it is, and what is missing
     if not (outputs / "runs").exists():
         show_warning(f"{outputs / 'runs'}: no such folder, so the page has no runs; fkl run makes it")
     said = f"{path}: {count_of(len(runs), 'run')}, {units.bytes_of(len(page.encode()))}"
     if not single:
         said += f"; details of runs in {details}"
     print_lines(said)
+    # The shares of agreeing cells also as a table
     if not shares.empty:
         title = "Printed numbers and curves that agree with ours"
         Sheet.from_frame(shares, title).write(outputs / "tables" / "shares")
@@ -309,16 +315,19 @@ def _compare_by_metric(found: Collected, of_papers: bool, outputs: Path) -> list
 
     A metric that is several functions, such as pinball losses of several levels, has a comparison for each.
     """
+    # Papers' runs are shown with their printed numbers instead
     runs, lost = found.runs, found.lost
     if of_papers:
         runs = [run for run in runs if not of_a_paper(run, papers.PAPERS)]
         lost = [run for run in lost if not of_a_paper(run, papers.PAPERS)]
+    # Runs by metric and the function that it is
     by_metric: dict[tuple[str, Function], list[FinishedRun]] = {}
     for run in runs:
         metric = main_metric(run.summary)
         [function] = by_function([run], metric)
         by_metric.setdefault((metric, function), []).append(run)
     views = []
+    # A comparison of each group with its figures
     for (metric, function), several in by_metric.items():
         if len(several) > 1:
             folder = outputs / "comparison" / "-".join([metric, *(f"{key}={value}" for key, value in function)])
@@ -329,6 +338,7 @@ def _compare_by_metric(found: Collected, of_papers: bool, outputs: Path) -> list
                 file.stem: picture_of_png(file, f"{file.stem}: {about}") for file in files if file.suffix == ".png"
             }
             views.append(ComparedView(made, shown, _files_below(outputs, files)))
+    # Rounds were read for figures only
     for run in runs:
         run.forget()
     return views
@@ -341,11 +351,11 @@ def _write_comparison(folder: Path, lost: list[DivergedRun], runs: list[Finished
 
 def _paper_view(paper: str, found: Collected, outputs: Path, store: Store) -> PaperView:
     """Make a paper's tables and figures; then drop the runs' tables from memory, because their rounds are large."""
-    told = papers.declared_paper(paper)
-    views = [table_view(paper, number, found) for number in told["tables"]]
+    declared = papers.declared_paper(paper)
+    views = [table_view(paper, number, found) for number in declared["tables"]]
     evidence = Evidence(paper, [cell for view in views for cell in view.cells])
     views = [_save_table(view, evidence, outputs) for view in views]
-    figures = [_figure_view(paper, number, one["title"], found, outputs) for number, one in told["figures"].items()]
+    figures = [_figure_view(paper, number, one["title"], found, outputs) for number, one in declared["figures"].items()]
     for run in found.runs:
         run.forget()
     return paper_view(paper, views, figures, store)
@@ -353,11 +363,11 @@ def _paper_view(paper: str, found: Collected, outputs: Path, store: Store) -> Pa
 
 def paper_view(paper: str, tables: list[TableView], figures: list[FigureView], store: Store) -> PaperView:
     """A paper with these tables and figures, and with facts from its module and files."""
-    told, about = papers.declared_paper(paper), str(papers.paper_module(paper).__doc__)
+    declared, about = papers.declared_paper(paper), str(papers.paper_module(paper).__doc__)
     differences = prose.render_markdown(papers.differences_text(paper), f"{paper}-differences", level=4)
     settled, tried = experiments.paper_variants(paper), experiments.differences_tried(paper)
-    no_cells = told.get("no_cells", "")
-    return PaperView(paper, told["title"], about, tables, figures, differences, settled, tried, store, no_cells)
+    no_cells = declared.get("no_cells", "")
+    return PaperView(paper, declared["title"], about, tables, figures, differences, settled, tried, store, no_cells)
 
 
 def table_view(paper: str, number: str, found: Collected) -> TableView:
@@ -410,8 +420,8 @@ def _files_below(outputs: Path, files: list[Path]) -> tuple[str, ...]:
 
 def _range_text(differences: list[float]) -> str:
     """Smallest and largest difference."""
-    known = [one for one in differences if one == one]
-    if not known:
+    numbers = [one for one in differences if one == one]
+    if not numbers:
         return "no percentage"
-    ends = list(dict.fromkeys(units.percent_text(value) for value in (min(known), max(known))))
+    ends = list(dict.fromkeys(units.percent_text(value) for value in (min(numbers), max(numbers))))
     return " to ".join(ends) + " %"

@@ -58,11 +58,14 @@ def reproduce_papers(papers: Sequence[str] = (), fail_fast: bool = False, readin
     fkl.basics.errors.FklError
         For an unknown paper.
     """
+    # Refuse unknown papers before the first run
     papers = papers or PAPERS
     for paper in papers:
         paper_module(paper)  # refuses an unknown name
     left_out = () if readings else tuple(name for paper in papers for name in experiments.not_needed(paper))
+    # Say first what data are missing
     print_missing_data(papers)
+    # Several sweeps at once; the page at the end, from whatever has finished
     played = PlayedSweeps(sweeps := in_turn(papers, left_out))
     pool = ThreadPoolExecutor(AT_ONCE)
     try:
@@ -105,6 +108,7 @@ class PlayedSweeps:
 
     def play(self, sweep: Sweep, fail_fast: bool) -> None:
         """Run a sweep; with fail_fast, do nothing after a failure."""
+        # Nothing begins after a failure that should end all
         if fail_fast and self.failed:
             return
         self.begun = number = self.begun + 1  # read once, because another thread may change it
@@ -112,11 +116,12 @@ class PlayedSweeps:
         # The remaining time is not estimated: the longest runs begin first, and until they end, an estimate would be
         # ten times too long.
         left = f"{self.runs - self.done} of {self.runs} runs left after {gone:.0f} min" if self.done else ""
+        # Sweeps share the cores
         workers = cpu_count() // AT_ONCE  # each run has one core
         launcher = ["hydra/launcher=joblib", f"hydra.launcher.n_jobs={workers}"] if workers > 1 else []
         command = ["run", "-m", f"+experiment={sweep.name}", "threads=1", *launcher]
-        words = f"{' '.join(command)} ({left or f'{self.runs} runs in total'})"
-        print(f"== {number} of {self.of}: fkl {words}", flush=True)
+        command_words = f"{' '.join(command)} ({left or f'{self.runs} runs in total'})"
+        print(f"== {number} of {self.of}: fkl {command_words}", flush=True)
         paper = sweep.name.partition("/")[0]
         about = f"{sweep.name}: {experiments.paper_experiments(paper)[sweep.name]['about']}"
         self.call(paper, about, [*command, *["--fail-fast"] * fail_fast])
@@ -132,10 +137,11 @@ class PlayedSweeps:
 
     def print_times(self) -> None:
         """Print the processor seconds of each sweep and of each paper, and the total time."""
+        # Times by sweep and by paper
         print("\nCPU s    sweep")
         papers: Counter[str] = Counter()
-        for paper, words, seconds in sorted(self.times):
-            print(f"{seconds:7.0f}  {words}")
+        for paper, sweep_words, seconds in sorted(self.times):
+            print(f"{seconds:7.0f}  {sweep_words}")
             papers[paper] += round(seconds)
         print("\nCPU s    paper")
         for paper, total in papers.items():
@@ -149,6 +155,7 @@ def in_turn(papers: Sequence[str], left_out: tuple[str, ...]) -> list[Sweep]:
 
     The longest sweeps come first, then those with the most runs. The last sweeps, when a core may be idle, are short.
     """
+    # Sweeps of one paper often share runs, so they should not run at once
     by_paper = []
     for paper in papers:
         names = {name for name in experiments.paper_experiments(paper) if name.startswith(f"{paper}/")} - {*left_out}
@@ -161,11 +168,11 @@ def in_turn(papers: Sequence[str], left_out: tuple[str, ...]) -> list[Sweep]:
 def print_missing_data(papers: Sequence[str]) -> None:
     """Print which of the papers' data sets are missing, and how to get them."""
     store = Store(Path(environment_variable("FKL_DATA", "data")))
-    found = {listing.name: listing.found for listing in registry.list_datasets(store)}
+    places = {listing.name: listing.found for listing in registry.list_datasets(store)}
     for paper in papers:
         for name, reason in declared_paper(paper).get("unobtainable", {}).items():
             print(f"missing: {paper}: {name}: {reason}")
         for name in sorted({cell.dataset for cell in published_cells(paper)}):
-            if found.get(name) == "missing":
+            if places.get(name) == "missing":
                 [first, *_] = registry.verify_datasets([name], store)
                 print(f"missing: {paper}: {name}: fkl data fetch {name}, or put {first.file} into {store.folder}")

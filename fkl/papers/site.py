@@ -38,21 +38,25 @@ def write_site(folder: Path, names: Sequence[str], outputs: Path, store: Store) 
     store : Store
         Folder of data files, to find missing files.
     """
+    # Papers that have published cells
     names = [name for name in names or papers.PAPERS if papers.declared_paper(name) and published_cells(name)]
-    found = collect_runs(outputs)
+    collected = collect_runs(outputs)
     known = None
-    while known != len(found.broken):  # a run that fails in one table is in none
-        known = len(found.broken)
-        views = [_paper_view(name, found, store) for name in names]
-    found.warn()
+    # A run that fails in one table is in none
+    while known != len(collected.broken):  # a run that fails in one table is in none
+        known = len(collected.broken)
+        views = [_paper_view(name, collected, store) for name in names]
+    collected.warn()
     total = added_up(views)
     if {*total} <= {MISSING}:
         raise FklError(f"--site: no run in {outputs / 'runs'} answers a published cell", help=["run fkl reproduce"])
+    # Cells with their runs, and the command of each run
     flat = [cell for view in views for table in view.tables for cell in view.evidence.judged(table.number)]
-    by_digest = {run.digest: run for run in found.runs}
+    by_digest = {run.digest: run for run in collected.runs}
     cited = [by_digest[digest] for digest in dict.fromkeys(digest for cell in flat for digest in _run_digests(cell))]
     commands = {run.digest: _run_command(run) for run in cited}
-    words = {
+    # All that the template shows
+    context = {
         "papers": views,
         "total": total,
         "shares": {row["paper"]: row for row in shares_table(view.evidence for view in views).to_dict("records")},
@@ -65,7 +69,8 @@ def write_site(folder: Path, names: Sequence[str], outputs: Path, store: Store) 
         "version": __version__,
         "now": datetime.now(UTC),
     }
-    page = TEMPLATES.get_template("site.html").render(words)
+    # The page, and the cells as a table for programs
+    page = TEMPLATES.get_template("site.html").render(context)
     write_text(folder / PAGE, page)
     write_text(
         folder / CELLS, _program_table(flat, commands).to_csv(index=False, lineterminator="\n", float_format="%.10g")
@@ -101,8 +106,8 @@ def _program_table(cells: Sequence[PublishedCell], commands: dict[str, str]) -> 
         row: dict[str, Any] = {"paper": cell.paper, "table": cell.table, **dict(zip(KEY, cell.key, strict=True))}
         row |= {"unit": cell.unit, "published": cell.published}
         for name, ours in (("as_described", cell.described), ("by_one_reading", cell.by_one)):
-            told = (ours.ours, ours.spread, ours.n, ours.run) if ours is not None else (np.nan, np.nan, 0, "")
-            row |= dict(zip((name, f"{name}_spread", f"{name}_n", f"{name}_run"), told, strict=True))
+            our_columns = (ours.ours, ours.spread, ours.n, ours.run) if ours is not None else (np.nan, np.nan, 0, "")
+            row |= dict(zip((name, f"{name}_spread", f"{name}_n", f"{name}_run"), our_columns, strict=True))
         last = ["", *_run_digests(cell)][-1]
         outcome = cell.mark.words if cell.mark is not None else ""
         rows.append({**row, "outcome": outcome, "command": commands.get(last, "")})

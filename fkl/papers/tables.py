@@ -71,6 +71,7 @@ def table_sheets(evidence: Evidence, number: str, times: bool = False) -> list[S
 
 def _metric_sheet(evidence: Evidence, number: str, cells: list[PublishedCell]) -> Sheet:
     """Sheet of one metric, with the rows and columns that have runs."""
+    # Rows and columns as in the paper, without those that have no run
     first, ran = cells[0], [cell for cell in cells if cell.shown is not None]
     sides = table_layout(evidence.paper, number) or DEFAULT
 
@@ -85,11 +86,13 @@ def _metric_sheet(evidence: Evidence, number: str, cells: list[PublishedCell]) -
         [side for side in dict.fromkeys(place(cell)[k] for cell in cells) if side in {place(cell)[k] for cell in ran}]
         for k in (0, 1)
     )
+    # The best number of each column or row is bold
     best = _best_in_lines(ran, lambda cell: place(cell)["algorithm" in sides[0]])
     shown = {place(cell): _shown_cell(cell, cell in best) for cell in cells}
     metric = metric_in_words(first.metric)
     heading = f"{metric} ({unit_in_words(first.unit)})" if first.unit else metric
     title = experiments.of_paper(evidence.paper).get("title", evidence.paper)
+    # The caption explains both numbers of a cell
     about = f"{title}, table {number}, {heading}. The printed number is above ours, the mean over"
     about += (
         f" {_replicates_text(ran)} replicates ± half of its 95 % interval (Student's t), by the reading that decides"
@@ -147,10 +150,12 @@ def latex_floats(evidence: Evidence, number: str) -> str:
 
 def readings_sheet(cells: Sequence[PublishedCell]) -> Sheet:
     """Sheet with one row for each answer to the cells, and its verdict."""
+    # All answers of all cells, one row each
     ran = [(cell, one, row) for cell in cells for one, row in zip(cell.answers, cell.rows, strict=False) if one.ran]
-    told = [name for name in cells_frame(cells) if name not in (*KEY, "unit")]
-    sheet = Sheet.from_frame(pd.DataFrame([row for *_, row in ran], columns=told), "")
-    at, rows = told.index("difference_percent"), []
+    shown_columns = [name for name in cells_frame(cells) if name not in (*KEY, "unit")]
+    sheet = Sheet.from_frame(pd.DataFrame([row for *_, row in ran], columns=shown_columns), "")
+    at, rows = shown_columns.index("difference_percent"), []
+    # The verdict as a coloured sign
     for (cell, one, _), texts in zip(ran, sheet.rows, strict=True):
         row = [Shown(f"{cell.algorithm} on {cell.dataset}, {cell.place}"), *texts]
         if one.verdict:
@@ -174,6 +179,7 @@ def wide_frame(cells: Sequence[PublishedCell], layout: Layout) -> pd.DataFrame:
         One row for each printed row and reading: first `PUBLISHED`, then each named reading with runs. If several
         answers have the same reading, only the first is shown.
     """
+    # The grid of the paper's layout, with one line for printed numbers and one for each reading
     rows, columns = layout
     grid: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
     for cell in cells:
@@ -181,9 +187,9 @@ def wide_frame(cells: Sequence[PublishedCell], layout: Layout) -> pd.DataFrame:
         name = " ".join(getattr(cell, key) for key in columns if getattr(cell, key))
         column = f"{name} ({cell.unit})" if cell.unit else name
         of_row[PUBLISHED].setdefault(column, cell.value)
-        for one in cell.answers:
-            if one.reading and one.ran:
-                of_row.setdefault(one.named, {}).setdefault(column, one.ours)
+        for answer in cell.answers:
+            if answer.reading and answer.ran:
+                of_row.setdefault(answer.named, {}).setdefault(column, answer.ours)
     lines = [
         {**dict(zip(rows, row, strict=True)), "reading": reading, **numbers}
         for row, by_reading in grid.items()
@@ -210,6 +216,7 @@ def table_verdict(evidence: Evidence, number: str) -> str:
 
     All points of a curve share one verdict, and count once.
     """
+    # Without counted claims, say why
     marks = evidence.tally(number)
     counted = _counted_cells(evidence, number)
     if not counted:
@@ -218,6 +225,7 @@ def table_verdict(evidence: Evidence, number: str) -> str:
         if {*marks} <= {MISSING}:
             return "No verdict: nothing was run."
         return "No verdict: only run times." if {*marks} <= {TIME, MISSING} else "No verdict: nothing to compare."
+    # How many agree as described, by another reading, by none, or are undecided
     described = sum(cell.by(AS_STATED, evidence.builds_on) == AGREES for cell in counted)
     some = sum(AGREES in cell.verdicts.values() for cell in counted)
     differ = marks.get(DIFFERENT, 0)
@@ -239,11 +247,13 @@ def _counted_cells(evidence: Evidence, number: str) -> list[PublishedCell]:
 
 def _legend_lines(evidence: Evidence, number: str) -> Iterator[str]:
     """Lines that explain which numbers are printed and which are ours, and the meaning of each mark."""
+    # Only marks that occur
     ran = [cell for cell in evidence.judged(number) if cell.shown is not None]
     if ran:
         marks = dict.fromkeys(cell.mark for cell in ran if cell.mark not in (None, TIME))
         below = "our number is below the published one, ± half of its 95 % interval"
         yield " · ".join([below, *(f"{mark.sign} {mark.words}" for mark in marks)])
+    # Which readings were run
     if counted := _counted_cells(evidence, number):
         run = {reading for cell in counted for reading in cell.verdicts}
         many = _replicates_text(ran)

@@ -90,16 +90,18 @@ class Result(FinishedRun):
         from fkl.report.colours import DASHES, baseline_colour, look_of
         from fkl.report.figures import draw_groups, panel_row, render_figure, style_figures
 
+        # The column by which the run is judged, unless the caller names another
         if column is None:
             column = main_metric(self.rounds.columns)
         require_metric(column, sorted(self.rounds.columns))
         with style_figures(dark=dark):
             figure, (axes,) = panel_row(1)
+            # The mean and the band, then the constants that belong to this column
             by_round = self.rounds.groupby("round")
             draw_groups(axes, by_round[column], self.algorithm, look_of(self.algorithm))
-            for number, (name, words) in enumerate(CONSTANTS.get(column, {}).items()):
+            for number, (name, label) in enumerate(CONSTANTS.get(column, {}).items()):
                 if name in self.rounds:
-                    draw_groups(axes, by_round[name], words, (baseline_colour(number), DASHES[1]))
+                    draw_groups(axes, by_round[name], label, (baseline_colour(number), DASHES[1]))
             axes.set_title(f"{self.algorithm} on {self.dataset}")
             axes.set_ylabel(WORDS.get(column, column))
             axes.set_xlabel("round")
@@ -152,6 +154,7 @@ def run(*words: str, quiet: bool = False, config_dir: str | PathLike[str] | None
     >>> result.config["algo"]["eta"]
     0.5
     """
+    # Refuse options of the command line, which have no meaning here
     for word in words:
         require(isinstance(word, str), "word", word, 'text such as "algo=raker"')
         if word.startswith("-"):
@@ -159,6 +162,7 @@ def run(*words: str, quiet: bool = False, config_dir: str | PathLike[str] | None
     folders = () if config_dir is None else (Path(config_dir),)
     for folder in folders:
         require(folder.is_dir(), "config_dir", str(config_dir), "a folder that exists")
+    # One run at a time, because messages and working state belong to the process
     with _ONE_AT_A_TIME, show_messages(results=False, notes=not quiet, warning_lines=False):
         run = checked(compose_config(*words, folders=folders), words)
         execute_run(run, draw_figures, progress=not quiet)
@@ -184,7 +188,7 @@ def load(folder: str | PathLike[str]) -> Result:
     fkl.basics.errors.FklError: nowhere: not a folder
     """
     try:
-        found = read_run(Path(folder))
+        finished = read_run(Path(folder))
     except FklError as error:
         raise FklError(f"{in_one_line(folder)}: {error}") from None
-    return Result(found.folder.absolute(), found.config, found.provenance)
+    return Result(finished.folder.absolute(), finished.config, finished.provenance)

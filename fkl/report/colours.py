@@ -70,6 +70,7 @@ def looks_of(methods: Iterable[str]) -> dict[str, MethodLook]:
     Such variants share colour and marker. Dashes and fill styles distinguish them, in the order of their names. Two
     methods have different markers: the later one gets another.
     """
+    # One look per method; a marker that is taken gives way to the next free one
     methods = list(dict.fromkeys(methods))
     looks: dict[str, MethodLook] = {}
     taken: set[str] = set()
@@ -79,6 +80,7 @@ def looks_of(methods: Iterable[str]) -> dict[str, MethodLook]:
             marker=next((one for one in base.marker + MARKERS + MORE_MARKERS if one not in taken), base.marker)
         )
         taken.add(base.marker)
+        # Variants of a method differ in dash and fill
         for number, one in enumerate(sorted(method for method in methods if _registered_name(method) == name)):
             dash = DASHES[(DASHES.index(base.dash) + number) % len(DASHES)]
             fill = FILLS[(FILLS.index(base.fill) + number) % len(FILLS)]

@@ -124,36 +124,42 @@ def draw_run(
     pdf : bool
         Whether each figure is also written as PDF, which takes as long as the PNG.
     """
-    look, baselines = look_of(method), {name: words for of in CONSTANTS.values() for name, words in of.items()}
+    # Looks and names of what the panels may show
+    look, baselines = look_of(method), {name: label for of in CONSTANTS.values() for name, label in of.items()}
     for name, panel in panels.items():
         if panel.nominal is not None and not set(panel.nominal) & set(curves.columns):
             continue
         figure, (axes,) = panel_row(1)
+        # Shares inside intervals are drawn against their nominal values
         if panel.nominal is not None:
             against_nominal(axes, summary, panel, panel.nominal, look)
             axes.set_title(title)
             save_figure(folder, name, figure, curves.replicates, pdf)
             continue
+        # Columns that this run has
         shown = {
-            column: words.format(method=method)
-            for column, words in panel.curves.items()
+            column: label.format(method=method)
+            for column, label in panel.curves.items()
             if column in curves.columns and not np.isnan(summary[column]).all()
         }
         bands = _quantile_bands(tables, [*shown], curves) if len(curves.mean) and curves.mean.shape[1] > 1 else {}
-        for number, (column, words) in enumerate(shown.items()):
+        for number, (column, label) in enumerate(shown.items()):
             mean, _ = curves.mean_and_deviation(column)
             dash = DASHES[number % len(DASHES)]
+            # A single round gives points, baselines and methods give curves
             if len(mean) == 1:
-                draw_points(axes, summary[column], words, number, look.colour)
+                draw_points(axes, summary[column], label, number, look.colour)
             elif column in baselines:
                 x = np.arange(1, len(mean) + 1)
-                draw_curve(axes, x, mean, None, words, (baseline_colour(number - 1), DASHES[1]))
+                draw_curve(axes, x, mean, None, label, (baseline_colour(number - 1), DASHES[1]))
             else:
-                draw_curve(axes, np.arange(1, len(mean) + 1), mean, bands.get(column), words, (look.colour, dash))
+                draw_curve(axes, np.arange(1, len(mean) + 1), mean, bands.get(column), label, (look.colour, dash))
                 axes.set_xlabel("round")
+            # Baselines that are known only at the end
             for place, (of, predicted) in enumerate(CONSTANTS.get(column, {}).items()):
                 if of in summary and of not in curves.columns:
                     draw_baseline(axes, summary[of].mean(), predicted, place)
+        # The area between two bounds
         if panel.between is not None and set(panel.between) <= set(shown):
             low, high = (curves.mean_and_deviation(column)[0] for column in panel.between)
             axes.fill_between(np.arange(1, len(low) + 1), low, high, color=look.colour, alpha=0.1, linewidth=0)
@@ -210,18 +216,22 @@ def draw_again(finished: "FinishedRun", outputs: Path, style: str) -> Path:
 
 def _quantile_bands(folder: Path, columns: Sequence[str], curves: "Curves") -> dict[str, tuple[Array, Array]]:
     """Quantiles over replicates of a run's columns in each round; none for a single replicate."""
+    # A band needs several replicates
     rounds, replicates = curves.mean.shape[1], min(curves.replicates, MOST_IN_BAND)
     if replicates < 2 or not columns:
         return {}
+    # Only rounds that the picture can show, which saves reading most lines
     seen = _points_drawn(rounds)
     values = np.empty((replicates, len(seen), len(columns)))
     with (folder / "rounds.csv").open(encoding="utf-8") as stream:  # rows of numbers, a replicate after the other
         header, drawn = next(stream).rstrip("\n").split(","), np.isin(np.arange(rounds), seen)
         places = [header.index(column) for column in columns]
-        for own in values:
+        # Replicate after replicate, as the file has them
+        for of_replicate in values:
             for row, line in enumerate(compress(islice(stream, rounds), drawn)):
                 cells = line.rstrip("\n").split(",")
-                own[row] = [float(cells[place] or "nan") for place in places]
+                of_replicate[row] = [float(cells[place] or "nan") for place in places]
+    # Quantiles over replicates, interpolated to all rounds
     ends = np.quantile(values, (LOW, HIGH), axis=0)  # (2, seen, columns)
     made = np.apply_along_axis(lambda end: np.interp(np.arange(rounds), seen, end), 1, ends)
     return {column: (made[0, :, place], made[1, :, place]) for place, column in enumerate(columns)}
@@ -246,12 +256,15 @@ def against_nominal(
     look: MethodLook | None = None,
 ) -> None:
     """Draw final shares against nominal shares, with mean and spread over replicates, and the diagonal."""
+    # Mean and spread of the final shares
     shares = np.array([summary[name] for name in nominal])
     x, mean, (low, high) = list(nominal.values()), shares.mean(axis=1), np.quantile(shares, (LOW, HIGH), axis=1)
+    # The diagonal, on which a share would be exactly its nominal value
     axes.plot([0, 1], [0, 1], DASHES[1], color=baseline_colour(0), linewidth=1, label="nominal share")
-    words, colour = next(iter(panel.curves.values())), shade_of_curve(0)[0] if look is None else look.colour
+    label, colour = next(iter(panel.curves.values())), shade_of_curve(0)[0] if look is None else look.colour
     error = np.maximum([mean - low, high - mean], 0)
-    axes.errorbar(x, mean, error, fmt="o-", color=colour, capsize=3, label=words)
+    axes.errorbar(x, mean, error, fmt="o-", color=colour, capsize=3, label=label)
+    # Numbers beside the points, away from the diagonal
     for place, value in zip(x, mean, strict=True):
         beside = ((-6, 6), "right") if value >= place else ((6, -13), "left")  # away from the diagonal
         axes.annotate(f"{value:.3g}", (place, value), textcoords="offset points", xytext=beside[0], ha=beside[1])
@@ -264,12 +277,14 @@ def against_nominal(
 
 def panel_row(panels: int, across: int | None = None) -> tuple[Figure, Sequence[Axes]]:
     """A row of panels with space for a legend below them, or rows of at most this many."""
+    # Columns by the width of a page or of a column
     columns = min(panels, across or panels)
     if is_for_paper():
         columns = min(columns, 2 if panels in (2, 4) else 3)
         width = PAGE_WIDTH if columns > 1 else COLUMN_WIDTH
         if matplotlib.rcParams["figure.figsize"][0] == COLUMN_WIDTH:
             width, columns = COLUMN_WIDTH, 1 if panels < 4 else 2
+    # Size by number of panels
     rows = -(-panels // columns)
     if is_for_paper():
         size = width, 0.3 + (2.0 if width / columns > 2.5 else 1.7) * rows
@@ -311,9 +326,11 @@ def draw_curve(
     look: MethodLook | tuple[str, str],
 ) -> None:
     """Draw a curve, with a band if its ends are given; a method's curve has some markers."""
+    # A path with too many points would only be slower
     seen = _points_drawn(len(x))
     colour, dash = (look.colour, look.dash) if isinstance(look, MethodLook) else look
     marked: dict[str, Any] = {}
+    # Markers on a method's curve, since colours alone do not distinguish
     if isinstance(look, MethodLook):
         marked = {"marker": look.marker, "fillstyle": look.fill, "markevery": 1 if len(seen) < 12 else 0.18}
         marked["clip_on"] = False  # so a marker at the end is complete
@@ -377,6 +394,7 @@ def render_figure(figure: Figure, replicates: int | str, claim: str = "", pdf: b
     pdf : bool
         Whether to make the PDF.
     """
+    # Legend entries of all panels, each once
     handles: dict[str, Artist] = {}
     if not isinstance(replicates, str):
         replicates = SPREAD.format(replicates) if replicates > 1 else "one replicate"
@@ -384,20 +402,23 @@ def render_figure(figure: Figure, replicates: int | str, claim: str = "", pdf: b
         axes.grid(alpha=0.25)
         plain_ticks(axes)
         handles |= dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
-    told = f"{replicates}\n{claim}".rstrip("\n")
+    caption = f"{replicates}\n{claim}".rstrip("\n")
+    # For papers, the note is a caption in a file of its own
     texts = {}
     if is_for_paper():
         titles = [axes.get_title() for axes in figure.axes]
-        texts[".txt"] = _paper_caption(figure, told).encode()
+        texts[".txt"] = _paper_caption(figure, caption).encode()
         for axes, title in zip(figure.axes, titles, strict=True):
             axes.set_title(title.replace("_", " ") if len(titles) > 1 else "")
             axes.set_ylabel("\n".join(_caption_lines(" ".join(axes.get_ylabel().split()), LETTERS_HIGH)))
     _wrap_titles(figure)
+    # Legend and note below the panels, as wide as the figure allows
     rest = _in_legend(handles)
     labels = [textwrap.fill(words, LONGEST_LABEL) for words in rest]
     letters = LETTERS_AN_INCH * 10 / matplotlib.rcParams["font.size"]
-    note = "" if is_for_paper() else "\n".join(_caption_lines(told, int(letters * figure.get_figwidth())))
+    note = "" if is_for_paper() else "\n".join(_caption_lines(caption, int(letters * figure.get_figwidth())))
     columns = _legend_columns(figure, labels, letters)
+    # They make the figure higher, so panels keep their size
     if labels or note:
         lines = sum(1 + label.count("\n") for label in labels) / columns + note.count("\n") + bool(note)
         inches = 1.6 * matplotlib.rcParams["font.size"] / 72
@@ -408,6 +429,7 @@ def render_figure(figure: Figure, replicates: int | str, claim: str = "", pdf: b
         )  # fmt: skip
     for text in words_of(figure):
         text.set_parse_math(False)  # a label may contain anything, such as dollars
+    # Lay out once, and draw both formats
     png, made = BytesIO(), {}
     try:
         if (layout := figure.get_layout_engine()) is not None:
@@ -431,6 +453,7 @@ def render_figure(figure: Figure, replicates: int | str, claim: str = "", pdf: b
 
 def _wrap_titles(figure: Figure) -> None:
     """Break titles that are wider than their panels, and make room for the further lines."""
+    # A title may be as long as a name of the user's
     tallest, more = 1, 0.0
     for axes in figure.axes:
         if (place := axes.get_subplotspec()) is None:
@@ -439,6 +462,7 @@ def _wrap_titles(figure: Figure) -> None:
         letters = int(figure.get_figwidth() / place.get_gridspec().ncols * 72 / size / LETTER)
         lines = (textwrap.wrap(line, letters, break_on_hyphens=False) for line in axes.get_title().splitlines())
         axes.title.set_text(title := "\n".join(part for line in lines for part in line))  # set_title resets the size
+        # The tallest title decides, since panels of a row must stay aligned
         tallest = max(tallest, 1 + title.count("\n"))
         more = (tallest - 1) * 1.3 * size / 72 * place.get_gridspec().nrows
     figure.set_figheight(figure.get_figheight() + more)
@@ -448,10 +472,10 @@ def _paper_caption(figure: Figure, told: str) -> str:
     """Caption of a paper's figure, in sentences."""
     titles = [title for axes in figure.axes if (title := " ".join(axes.get_title().split()))]
     shown = {axes.get_ylabel(): axes.get_xlabel() for axes in figure.axes if axes.get_ylabel()}
-    words = [
+    lines = [
         f"{' '.join(y.split())} over {' '.join(x.split())}" if x else " ".join(y.split()) for y, x in shown.items()
     ]
-    said = [f"{'; '.join(words)}: {', '.join(dict.fromkeys(titles))}.", *told.splitlines()]
+    said = [f"{'; '.join(lines)}: {', '.join(dict.fromkeys(titles))}.", *told.splitlines()]
     return " ".join(line[:1].upper() + line[1:].rstrip(".") + "." for line in said if line.strip(" :.")) + "\n"
 
 
@@ -487,11 +511,13 @@ def spread_over(replicates: Iterable[int]) -> int | str:
 def plain_ticks(axes: Axes) -> None:
     """Show ticks of both axes as plain numbers, unless they are words or span too many decades."""
     for axis in (axes.xaxis, axes.yaxis):
+        # Words as ticks stay; numbers become plain
         ours = isinstance(axis.get_major_formatter(), PlainNumbers)
         if isinstance(axis.get_major_locator(), FixedLocator):
             axis.set_minor_locator(NullLocator())
         elif isinstance(axis.get_major_formatter(), ScalarFormatter):
             axis.set_major_formatter(PlainNumbers())
+        # A logarithmic axis over few decades gets ticks at plain numbers
         elif axis.get_scale() == "log":
             low, high = axis.get_view_interval()
             if 0 < low < high and (ours or np.log10(high / low) <= MOST_DECADES):
@@ -567,31 +593,35 @@ def share_costs(panels: Iterable[Axes], costs: Iterable[float] = ()) -> None:
 
     If some costs are 0, the axis begins with 0, and is broken between 0 and the power of ten below the other costs.
     """
+    # Panels with logarithmic costs
     panels = [axes for axes in panels if axes.get_xscale() == "log" and axes.has_data()]
     costs = [*costs]
     positive = [cost for cost in costs if cost > 0]
+    # A method that sends nothing has cost 0, which a logarithmic axis lacks: linear up to the smallest cost
     if len(positive) < len(costs) and positive:
         first = 10.0 ** math.floor(math.log10(min(positive)))
         decades = math.log10(max(positive) / first)
         for axes in panels:
-            words = axes.xaxis.get_major_formatter()
+            formatter = axes.xaxis.get_major_formatter()
             most = _labels_across(axes)
             axes.set_xscale("symlog", linthresh=first, linscale=max(0.25, 1.25 * decades / most))
             axes.set_xlim(-0.3 * first, 10 ** (0.06 * decades) * max(positive))
             axes.xaxis.set_major_locator(FixedLocator([0, *_powers_of_ten(first, max(positive), most - 1)]))
-            axes.xaxis.set_major_formatter(words)  # set_xscale replaces it
+            axes.xaxis.set_major_formatter(formatter)  # set_xscale replaces it
             cut: dict[str, Any] = {
                 "marker": [(-0.6, -1), (0.6, 1)],
                 "linestyle": "none",
                 "clip_on": False,
                 "markersize": 7,
             }
+            # Two strokes show the break of the axis
             for height in (0, 1):
                 axes.plot(
                     [0.45 * first, 0.55 * first], [height] * 2, color=matplotlib.rcParams["axes.edgecolor"],
                     transform=axes.get_xaxis_transform(), zorder=5, **cut,
                 )  # fmt: skip
         return
+    # Otherwise the same ends in all panels
     ends = [axes.get_xlim() for axes in panels]
     for axes in panels:
         axes.set_xlim(min(low for low, _ in ends), max(high for _, high in ends))

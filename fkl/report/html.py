@@ -57,9 +57,11 @@ def picture_of_png(file: Path, alt: str, widest: int = FULL) -> HtmlPicture:
     fkl.basics.errors.FklError
         If it is not a complete PNG, or too large to be shown.
     """
+    # A whole PNG by its first and last bytes, and the checksum of its header
     data = file.read_bytes()
     if not (data.startswith(BEGINNING) and data.endswith(END) and zlib.crc32(data[12:29]) == _count_view(data[29:33])):
         raise FklError(f"{file.name}: cannot be shown, because it is not a complete PNG")
+    # A huge picture would stop the browser
     wide, high = _count_view(data[16:20]), _count_view(data[20:24])
     if not 0 < wide * high <= MOST_PIXELS:
         raise FklError(f"{file.name}: cannot be shown, because it has {wide} x {high} pixels")

@@ -55,18 +55,21 @@ def render_markdown(markdown: str, anchor: str, level: int) -> Prose:
         Prefix of the ids of its items.
     level : int
     """
+    # No HTML from the text, because it may come from a user
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = _without_first_heading(parser.parse(markdown))
     for token in tokens:
         if token.type == "th_open":
             token.attrSet("scope", "col")
         token.children = _without_files(token.children) if token.children else token.children
+    # Headings one level deeper, and names for items
     _move_headings(tokens, level)
     groups = _name_items(tokens, anchor)
 
     def html(part: Sequence[Token]) -> str:
         return str(parser.renderer.render(part, parser.options, {}))
 
+    # The paragraph "In short" stands apart
     short = [at for at, token in enumerate(tokens) if _bold_html(token) == IN_SHORT]
     in_short = "".join(html(tokens[at].children or []) for at in short[:1])
     rest = [token for at, token in enumerate(tokens) if not any(abs(at - middle) <= 1 for middle in short[:1])]
@@ -104,6 +107,7 @@ def _move_headings(tokens: list[Token], level: int) -> None:
 
 def _name_items(tokens: list[Token], anchor: str) -> list[LinkedList]:
     """Give every item that begins with emphasised words an id from these words."""
+    # Groups are bold headings; items are named by their first emphasised words
     groups = [LinkedList("")]
     item: Token | None = None
     for token in tokens:
@@ -112,12 +116,13 @@ def _name_items(tokens: list[Token], anchor: str) -> list[LinkedList]:
         elif token.type == "inline" and token.children:
             if item is None and _bold_html(token):
                 groups.append(LinkedList(_bold_html(token)))
-            words = _first_words(token, "em_open").rstrip(".:") if item is not None else ""
-            if item is not None and words:
-                name = f"{anchor}-{re.sub('[^a-z0-9]+', '-', words.lower()).strip('-')}"
+            title = _first_words(token, "em_open").rstrip(".:") if item is not None else ""
+            if item is not None and title:
+                # An id from the words, with a number if it is taken
+                name = f"{anchor}-{re.sub('[^a-z0-9]+', '-', title.lower()).strip('-')}"
                 taken = [other for group in groups for other, _ in group.items]
                 item.attrSet("id", name if name not in taken else f"{name}-{len(taken)}")
-                groups[-1].items.append((str(item.attrGet("id")), words))
+                groups[-1].items.append((str(item.attrGet("id")), title))
             item = None
     return groups
 

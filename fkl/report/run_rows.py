@@ -182,17 +182,17 @@ def run_environments(runs: Iterable[FinishedRun]) -> list[Environment]:
     for run in runs:
         facts = tuple((key, in_words(run.provenance.get(key))) for key in ENVIRONMENT)
         groups.setdefault(facts, []).append(f"{run.ended:%Y-%m-%d}")
-    found = [Environment(list(facts), len(days), min(days), max(days)) for facts, days in groups.items()]
-    return sorted(found, key=lambda environment: -environment.runs)
+    environments_found = [Environment(list(facts), len(days), min(days), max(days)) for facts, days in groups.items()]
+    return sorted(environments_found, key=lambda environment: -environment.runs)
 
 
 def data_source(name: str, store: Store) -> DataSource:
     """Facts about a data set; only the name of an unknown data set."""
     if name not in registry.dataset_names():
         return DataSource(name, "", "", (), ())
-    found = registry.named_dataset(name)
-    missing = tuple(file for file in found.data_files if store.find(file) is None)
-    return DataSource(name, found.title, found.licence, tuple(found.data_files), missing)
+    data = registry.named_dataset(name)
+    missing = tuple(file for file in data.data_files if store.find(file) is None)
+    return DataSource(name, data.title, data.licence, tuple(data.data_files), missing)
 
 
 def run_failures(outputs: Path) -> dict[str, str]:

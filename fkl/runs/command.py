@@ -83,6 +83,7 @@ def run_single(
         With code 1 for an error in the user's own code, after its lines are shown; with `verbose`, those that caused an
         FklError are shown, too.
     """
+    # Errors that the user can correct pass through; others are shown with the user's own lines, if any
     run, start = None, time.monotonic()
     try:
         run = load_run(config, words)
@@ -93,10 +94,12 @@ def run_single(
         if verbose and error.__cause__ is not None:
             _show_own_lines(error.__cause__)
         raise
+    # An error of a library, such as a full disk, or of fkl or the user's class
     except Exception as error:
         if (of_library := library_error(error)) is not None:
             raise of_library from None
         shown = _show_own_lines(error)
+        # The whole traceback goes into a file; the screen shows only the user's own lines
         if run is not None:
             folder = write_traceback(error, run.failed_folder, config, run.digest)
             if shown:
@@ -122,8 +125,9 @@ def _print_result(run: Run, waited: float | None, verbose: bool, quiet: bool, fo
     from fkl.runs.tables import TIMING_COLUMNS
     from fkl.screen.messages import print_lines, show_warning
 
-    told, summary = read_provenance(run.folder), read_summary(run.folder)
-    for text in other_warnings(told, summary):
+    # Warnings first, then how columns were read, then the result
+    facts, summary = read_provenance(run.folder), read_summary(run.folder)
+    for text in other_warnings(facts, summary):
         show_warning(text)
     if verbose:
         from fkl.data.table_check import check_files, columns_sheet
@@ -133,7 +137,7 @@ def _print_result(run: Run, waited: float | None, verbose: bool, quiet: bool, fo
             tables = Path(run.paths.cache).expanduser() / "tables"
             columns_sheet(check_files(run.dataset, tables).decisions).show()
     if not quiet:
-        lines = result_blocks(run.folder, told, run.resolved, summary, waited)
+        lines = result_blocks(run.folder, facts, run.resolved, summary, waited)
         print_lines(
             *lines,
             *unchecked_method_lines(run.resolved, run.words, folders),
@@ -186,6 +190,7 @@ class RunVerdict(NamedTuple):
 
 def judge_summary(summary: Mapping[str, Array]) -> RunVerdict:
     """Compare the mean error over replicates with each of its baselines; or judge an audit."""
+    # An audit is judged by its two bounds
     mean = summary_means(summary)
     if (lower := "epsilon_lower") in summary:
         upper = "epsilon_upper_sums" if "epsilon_upper_sums" in summary else "epsilon_upper"
@@ -193,19 +198,21 @@ def judge_summary(summary: Mapping[str, Array]) -> RunVerdict:
         return RunVerdict(
             mark, f"audit: epsilon is at least {number_text(mean[lower])}, stated {number_text(mean[upper])}"
         )
+    # The first error that has baselines decides; it must be below all of them
     for error, baselines in CONSTANTS.items():
         there = {name: mean[name] for name in baselines if name in mean}
         if error not in mean or not there:
             continue
-        found = mean[error]
-        worse = {SHORT[name]: value for name, value in there.items() if not found < value}
+        mean_error = mean[error]
+        worse = {SHORT[name]: value for name, value in there.items() if not mean_error < value}
         if worse:
-            told = {name: f"{name} ({number_text(value)})" for name, value in worse.items()}
-            best = [f"the {told.pop(HINDSIGHT)}"] if HINDSIGHT in told else []
-            own = [f"{WHOSE[error]} {' and '.join(told.values())}"] if told else []
-            return RunVerdict(NOT_BELOW, f"not better than {' and '.join(own + best)}")
+            constants = {name: f"{name} ({number_text(value)})" for name, value in worse.items()}
+            best = [f"the {constants.pop(HINDSIGHT)}"] if HINDSIGHT in constants else []
+            clause = [f"{WHOSE[error]} {' and '.join(constants.values())}"] if constants else []
+            return RunVerdict(NOT_BELOW, f"not better than {' and '.join(clause + best)}")
+        # Below all: how far below each
         shown = {SHORT[name]: value for name, value in there.items() if SHORT[name] != HINDSIGHT}
-        apart = (f"{percent_apart(found, value)} the {name}" for name, value in shown.items())
+        apart = (f"{percent_apart(mean_error, value)} the {name}" for name, value in shown.items())
         return RunVerdict(BELOW, ", ".join(apart))
     return RunVerdict(BELOW, "finished; it has no baseline to compare with")
 
@@ -219,14 +226,14 @@ def other_warnings(provenance: dict[str, Any], summary: Mapping[str, Array]) -> 
 def experiment_sizes(provenance: dict[str, Any], config: dict[str, Any]) -> str:
     """Size of the experiment."""
     usual = f"{count_of(provenance['clients'], 'client')}, {count_of(provenance['rounds'], 'round')}"
-    words = [provenance.get("sizes", usual), count_of(config["replicates"], "replicate")]
+    size_words = [provenance.get("sizes", usual), count_of(config["replicates"], "replicate")]
     if graph := provenance.get("topology"):
-        words.append(f"{graph['edges']} links, spectral gap {graph['spectral_gap']:.3g}")
+        size_words.append(f"{graph['edges']} links, spectral gap {graph['spectral_gap']:.3g}")
     if config.get("stop_when"):
-        words.append(f"ended after round {provenance['rounds']}")
+        size_words.append(f"ended after round {provenance['rounds']}")
     if config.get("rows", "all") != "all":
-        words.append(f"rows={config['rows']}")
-    return ", ".join(words)
+        size_words.append(f"rows={config['rows']}")
+    return ", ".join(size_words)
 
 
 def is_own(config: dict[str, Any]) -> bool:
@@ -252,16 +259,18 @@ def result_blocks(
     waited : float, optional
         Seconds that the user waited for the run.
     """
+    # What was run, and whether it beats its baselines
     mean = summary_means(summary)
-    mark, words = judge_summary(summary)
-    lines = [f"{provenance['algorithm']} on {provenance['dataset']}", f"{mark} {words}", ""]
+    mark, sentence = judge_summary(summary)
+    lines = [f"{provenance['algorithm']} on {provenance['dataset']}", f"{mark} {sentence}", ""]
     in_units = [UNITS] * (is_own(config) and UNITS in summary)
     errors = in_units + ([name for name in MAIN if name in summary] or [main_metric(summary)])
     baselines = [name for name in SHORT if name in summary and name != "mse_best_constant"]  # R² stands for it
 
+    # Values that do not exist or are NaN are left out, and lines without values as well
     def value(name: str, before: str = "", behind: str = "") -> list[str]:
-        known = name in mean and mean[name] == mean[name]  # NaN if it is unknown
-        return [f"{before} {number_text(mean[name])} {behind}".strip()] if known else []
+        is_known = name in mean and mean[name] == mean[name]  # NaN if it is unknown
+        return [f"{before} {number_text(mean[name])} {behind}".strip()] if is_known else []
 
     def line(label: str, entries: list[str]) -> None:
         for start in range(0, len(entries), 2):
@@ -269,13 +278,15 @@ def result_blocks(
             text = f"  {label if start == 0 else '':{LABEL}} {first:{FIRST - 1}} {''.join(second)}"
             lines.append(text.rstrip())
 
-    known = {name: summary[name][~np.isnan(summary[name])] for name in errors}
-    spread = {name: float(values.std(ddof=1)) if len({*values}) > 1 else 0.0 for name, values in known.items()}
+    # The main error with its spread over replicates, then accuracies and R2
+    values_known = {name: summary[name][~np.isnan(summary[name])] for name in errors}
+    spread = {name: float(values.std(ddof=1)) if len({*values}) > 1 else 0.0 for name, values in values_known.items()}
     main = [f"{name} {with_spread(mean[name], spread[name])}{' (sd)' * (spread[name] > 0)}" for name in errors]
     other_mean = bool(mark == NOT_BELOW and mean.get("r2", 0) > 0)
     right = [entry for name in errors[:1] if name in ACCURACIES for entry in value(ACCURACIES[name], ACCURACIES[name])]
     line("error", [*main[:1], *right, *value("r2", "R²", "against the overall mean" * other_mean), *main[1:]])
     line("", [f"{SHORT[name]} {number_text(mean[name])}" for name in baselines])
+    # Fairness, intervals, privacy, regrets: each on its line, if there are such columns
     fairness = [name.removesuffix("_gini") for name in summary if name.endswith("_gini")]
     line("clients", [
         entry for name in fairness
@@ -288,6 +299,7 @@ def result_blocks(
     line("privacy", [entry for name, words in epsilons.items() for entry in value(name, "epsilon", words)])
     regrets = {"regret_best_kernel": "to the best kernel", "regret_hindsight": "in hindsight"}
     line("regret", [entry for name, words in regrets.items() for entry in value(name, behind=words)])
+    # What was sent, and how long it took
     ways = {
         "uplink": "up from all clients",
         "downlink": "down to all clients",
@@ -298,6 +310,7 @@ def result_blocks(
     line("sent", [f"{bytes_of(size)} {way}" for way, size in sent.items()])
     behind = [f"{seconds_text(waited)} from start to end"] if waited is not None else ["finished already"]
     line("time", [f"{seconds_text(mean['runtime_s'])} computing a replicate", *behind])
+    # The sizes, the order of rows, and where the files are
     lines.append(f"  data      {experiment_sizes(provenance, config)}")
     if "row_order" in provenance:
         lines.append(f"  order     {provenance['row_order']}")

@@ -237,9 +237,11 @@ class Collected:
         only : collection of str, optional
             As for `read_run`.
         """
+        # A diverged run is a result of its own kind
         if (diverged := read_diverged(folder)) is not None:
             self.diverged.append(diverged)
             return
+        # Complete runs count; a folder that failed before its end is not broken, but never was a run
         try:
             self.whole.append(read_run(folder, only))
         except FklError as error:
@@ -253,6 +255,7 @@ class Collected:
 
     def warn(self) -> None:
         """Print one line on stderr about broken runs, and one about runs of other code, if there are any."""
+        # Of equal configurations with other code, only the newest counts
         if others := [run.folder.name for run in self.of_other_code]:
             more = f" and {len(others) - MOST_NAMED} more" * (len(others) > MOST_NAMED)
             show_warning(
@@ -261,10 +264,11 @@ class Collected:
             )
         if not self.broken:
             return
+        # The first few broken folders with their reasons
         named = [f"{folder}: {reason}" for folder, reason in [*self.broken.items()][:MOST_NAMED]]
         named += [f"{len(self.broken) - MOST_NAMED} more"] * (len(self.broken) > MOST_NAMED)
-        words = "; ".join(" ".join(legible_text(one).split()) for one in named)
-        show_warning(f"broken runs omitted; to repair one, run its command again: {words}")
+        warnings_text = "; ".join(" ".join(legible_text(one).split()) for one in named)
+        show_warning(f"broken runs omitted; to repair one, run its command again: {warnings_text}")
 
 
 def collect_runs(outputs: Path) -> Collected:
@@ -275,16 +279,18 @@ def collect_runs(outputs: Path) -> Collected:
     fkl.basics.errors.FklError
         If that is not a readable folder. A folder that does not exist has no runs yet.
     """
-    found = Collected()
+    collected = Collected()
+    # Diverged and failed runs have a folder of their own; the newest run comes last
     for kind in ("runs", "failed"):
         for folder in folder_entries(outputs / kind):
-            found.add(folder)
-    found.whole.sort(key=lambda run: run.ended)
-    return found
+            collected.add(folder)
+    collected.whole.sort(key=lambda run: run.ended)
+    return collected
 
 
 def folder_entries(folder: Path) -> list[Path]:
     """Entries of a folder that are not hidden; several links to the same target count once."""
+    # A link and its target are one run, shown under the target's name
     try:
         paths = [path for path in folder.iterdir() if not path.name.startswith(".")]
     except FileNotFoundError:
@@ -316,6 +322,7 @@ def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
     fkl.basics.errors.FklError
         The message says why the run cannot be used.
     """
+    # The folder must exist and be readable before its checksums are compared
     try:
         if not folder.is_dir():
             raise FklError("not a folder")
@@ -325,6 +332,7 @@ def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
         raise FklError(f"cannot be read ({error.strerror})") from None
     if (reason := find_damage(folder, only)) is not None:
         raise FklError(reason)
+    # Provenance and configuration with the types that later code relies on
     with _name_in_errors(LAST_FILE):
         provenance = json.loads((folder / LAST_FILE).read_text(encoding="utf-8"))
         _require_types(provenance, PROVENANCE)
@@ -342,6 +350,7 @@ def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
             raise FklError(f"must have one row for each of the {run.replicates} replicates")
         endless = [name for name, values in summary.items() if np.isinf(values).any()]
         require(not endless, "columns", ", ".join(endless), "finite numbers")
+        # The columns of the rounds must also be in the summary
         with (folder / "rounds.csv").open(encoding="utf-8") as stream:
             of_rounds = stream.readline(LONGEST_HEADER).rstrip("\n").split(",")
         lacking = sorted({*of_rounds} - {*summary, "round"})
@@ -352,17 +361,18 @@ def read_run(folder: Path, only: Collection[str] | None = None) -> FinishedRun:
 
 def read_diverged(folder: Path) -> DivergedRun | None:
     """Read the files of a diverged run; None if the folder has anything else, or is incomplete."""
-    told = read_provenance(folder)
-    if told.get("state") != FAILED or told.get(DIVERGED) is not True:
+    # Only a folder that says it diverged, with everything that a report needs
+    facts = read_provenance(folder)
+    if facts.get("state") != FAILED or facts.get(DIVERGED) is not True:
         return None
     try:
         config = _read_configuration(folder / CONFIG_FILE)
         _require_types(config, CONFIG)
-        _require_types(told, {"dataset": str, "algorithm": str})
+        _require_types(facts, {"dataset": str, "algorithm": str})
         require(config["replicates"] <= MOST_REPLICATES, "replicates", config["replicates"], f"<= {MOST_REPLICATES}")
     except Exception:  # json and PyYAML can raise nearly any error for a malicious file
         return None
-    return DivergedRun(folder, config, told)
+    return DivergedRun(folder, config, facts)
 
 
 @contextmanager
@@ -382,6 +392,7 @@ def _read_configuration(file: Path) -> Any:
     Other files are refused: aliases can expand a few lines without limit, and nested brackets can crash the compiled
     parser and the process.
     """
+    # A huge or deeply nested file could stop the program, so both are refused before it is parsed
     size = file.stat().st_size
     require(size <= LARGEST_CONFIG, "size", size, f"at most {LARGEST_CONFIG} bytes")
     text = file.read_text(encoding="utf-8")

@@ -67,6 +67,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
     Parent folders that are created for this, and stay empty, are removed again.
     """
+    # The lock is next to the folder, because the folder is replaced when the run ends
     folder = _resolve_links(folder)
     lock = FileLock(_hidden_neighbour(folder, "lock"), is_singleton=False)
     with create_folder(folder.parent):
@@ -95,15 +96,15 @@ def release_lock(lock: BaseFileLock) -> None:
 @contextmanager
 def create_folder(folder: Path) -> Iterator[None]:
     """Make a folder and its parents; new ones that are empty when the block ends are deleted."""
-    new = [one for one in (folder, *folder.parents) if not one.exists()]
+    new = [parent for parent in (folder, *folder.parents) if not parent.exists()]
     try:
         with report_write_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
         yield
     finally:
-        for one in new:
+        for folder_made in new:
             with suppress(OSError):
-                one.rmdir()
+                folder_made.rmdir()
 
 
 def is_locked(folder: Path) -> bool:
@@ -119,6 +120,7 @@ def is_finished(run: Run) -> bool:
     fkl.basics.errors.FklError
         If the folder has something else, which is never overwritten.
     """
+    # A run replaces its folder, which therefore must not be the current one
     folder, given = run.folder, Path(run.settings.out or run.folder)
     require(
         _resolve_links(folder) != Path.cwd(),
@@ -126,6 +128,7 @@ def is_finished(run: Run) -> bool:
         given,
         "a folder other than the current one, because it is replaced completely",
     )
+    # An empty folder is a new one; any other must have this same run
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return False
     require(_is_mine(run), "out", given, "a new or empty folder, or a folder with this same run")
@@ -147,11 +150,12 @@ def find_damage(folder: Path, only: Collection[str] | None = None) -> str | None
     only : collection of str, optional
         Files whose checksums are checked, instead of all of the run's.
     """
-    told = read_provenance(folder)
-    files = told.get("files")
-    if "digest" in told and not {"state", "files"} & {*told}:
+    # What the folder says about itself, then the checksum of each file
+    facts = read_provenance(folder)
+    files = facts.get("files")
+    if "digest" in facts and not {"state", "files"} & {*facts}:
         return "made by an older version of fkl: no checksums"
-    if told.get("state") != FINISHED or not isinstance(files, dict):
+    if facts.get("state") != FINISHED or not isinstance(files, dict):
         return f"{LAST_FILE} is missing or damaged, or the run is not finished"
     for name, digest in files.items():
         if only is not None and name not in only:
@@ -170,17 +174,18 @@ def read_provenance(folder: Path) -> dict[str, Any]:
     """Content of a folder's provenance.json; empty if it cannot be read."""
     try:
         file = folder / LAST_FILE
-        told = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        facts = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     except (OSError, ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return facts if isinstance(facts, dict) else {}
 
 
 def read_summary(folder: Path) -> Values:
     """The summary of a finished run: the columns of summary.csv, (R,) each, integers or floats; empty cells are NaN."""
     with (folder / "summary.csv").open(encoding="utf-8", newline="") as stream:
         header, *rows = csv.reader(stream)
-    columns, words = {}, []
+    # A column of whole numbers becomes integers, any other floats
+    columns, columns_of_words = {}, []
     for name, cells in zip(header, zip(*rows, strict=True), strict=True):
         try:
             whole = all(cell.removeprefix("-").isdigit() for cell in cells)
@@ -188,8 +193,8 @@ def read_summary(folder: Path) -> Values:
                 np.array(cells).astype(np.int64) if whole else np.array([float(cell or "nan") for cell in cells])
             )
         except ValueError:
-            words.append(name)
-    require(not words, "columns", ", ".join(words), "numbers")
+            columns_of_words.append(name)
+    require(not columns_of_words, "columns", ", ".join(columns_of_words), "numbers")
     require(len(columns) == len(header), "columns", ", ".join(header), "different names")
     return columns
 
@@ -203,13 +208,15 @@ def run_workspace(run: Run) -> Iterator[Path]:
     Files of another process that was killed are reused. The folder remains if it has a checkpoint from which the run
     can resume: after an interruption, at a cluster's time limit, or with a full disk.
     """
+    # The workspace is next to the folder; one of another program is refused
     folder = _hidden_neighbour(_resolve_links(run.folder), "partial")
     usable = not folder.is_symlink() and (not folder.exists() or folder.is_dir())
     if usable and folder.exists():  # it has fkl's mark, or the process was killed before it wrote one
-        told = read_provenance(folder)
-        marked = told.get("state") in (UNDER_WAY, FINISHED) and isinstance(told.get("digest"), str)
+        facts = read_provenance(folder)
+        marked = facts.get("state") in (UNDER_WAY, FINISHED) and isinstance(facts.get("digest"), str)
         usable = marked or _is_begun(folder)
     require(usable, "out", run.folder, f"a folder without a {folder.name} next to it that fkl did not make")
+    # Clear what a killed process has left, except for its checkpoint
     with report_write_errors(run.folder):
         folder.mkdir(exist_ok=True)
         for left_behind in filter(is_temporary, folder.iterdir()):
@@ -217,6 +224,7 @@ def run_workspace(run: Run) -> Iterator[Path]:
     try:
         _write_provenance(folder, UNDER_WAY, run.digest)
         yield folder
+    # After an error the workspace goes, unless it has a checkpoint from which the run can continue
     except BaseException as error:
         refused = isinstance(error, FklError) and not isinstance(error, CannotWriteError)
         if refused or not (folder / CHECKPOINT).exists():
@@ -235,6 +243,7 @@ def complete_folder(run: Run, folder: Path, notes: dict[str, Any]) -> None:
     notes : dict
         Further entries of provenance.json.
     """
+    # Configuration last, then every file to the disk, before the folder says that it is finished
     with report_write_errors(run.folder):
         (folder / "config.yaml").write_text(yaml.safe_dump(run.resolved, sort_keys=False), encoding="utf-8")
         files = sorted(file for file in folder.iterdir() if file.name not in (LAST_FILE, CHECKPOINT))
@@ -264,11 +273,11 @@ def complete_folder(run: Run, folder: Path, notes: dict[str, Any]) -> None:
 
 def add_file(run: Run, name: str, write: Callable[[Path], None]) -> None:
     """Write another file into a finished run's folder; the caller must hold the lock, see `lock_folder`."""
-    told = read_provenance(run.folder)
+    facts = read_provenance(run.folder)
     with report_write_errors(run.folder):
         write(run.folder / name)
-        files = told["files"] | {name: sha256_of(run.folder / name)}
-    _write_provenance(run.folder, FINISHED, run.digest, told | {"files": dict(sorted(files.items()))})
+        files = facts["files"] | {name: sha256_of(run.folder / name)}
+    _write_provenance(run.folder, FINISHED, run.digest, facts | {"files": dict(sorted(files.items()))})
 
 
 def recover_folder(run: Run) -> bool:
@@ -284,6 +293,7 @@ def recover_folder(run: Run) -> bool:
 def _move_to_place(folder: Path, run: Run) -> None:
     """Move a finished workspace to its place; a damaged folder there is moved aside, never deleted."""
     (folder / CHECKPOINT).unlink(missing_ok=True)
+    # A damaged folder of this run is moved aside; anything else in its place is an error
     place = _resolve_links(run.folder)
     if place.exists() and any(place.iterdir()):
         if find_damage(place) is None and _is_mine(run):  # made by another process, on a file system without locks
@@ -327,6 +337,7 @@ def write_failed(
     notes : dict, optional
         Further entries of provenance.json.
     """
+    # The same failure again overwrites its folder; another one gets a number
     ours = {"state": FAILED, "digest": digest}
     folder = next(
         one for one in _numbered_folders(folder) if _is_begun(one) or ours.items() <= read_provenance(one).items()
@@ -348,6 +359,7 @@ def _is_begun(folder: Path) -> bool:
 
 def forget_failed(folder: Path, digest: str) -> None:
     """Delete the files of this run's failure, and nothing else; called when the run is finished."""
+    # Only files that fkl wrote for this failure
     if folder.is_symlink() or not folder.is_dir():
         return
     with suppress(OSError):
@@ -364,9 +376,9 @@ def forget_failed(folder: Path, digest: str) -> None:
 def _resolve_links(folder: Path) -> Path:
     """Target of links; a cyclic link is refused."""
     place = Path(os.path.realpath(folder))
-    for one in (place, *place.parents):
-        if one.is_symlink():  # realpath leaves only cyclic links
-            raise FklError(f"{one}: cannot be written (it is a link to itself)")
+    for part in (place, *place.parents):
+        if part.is_symlink():  # realpath leaves only cyclic links
+            raise FklError(f"{part}: cannot be written (it is a link to itself)")
     return place
 
 

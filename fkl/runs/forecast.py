@@ -65,16 +65,17 @@ class Counting:
         self._bank, self.angles = bank, 0
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._bank, name)
+        # Methods of the bank that compute features are counted, all others pass through
+        attribute = getattr(self._bank, name)
         if name not in ("features", "predict", "follow", "descend", "accumulate"):
-            return found
+            return attribute
 
         def counted(x: Any, *given: Any, **named: Any) -> Any:
             """Count the requested angles of every sample; in an update, only of nonzero entries."""
             every = self._bank.replicates * len(x) * self._bank.kernels
             asked = np.count_nonzero(given[0]) if name == "accumulate" else every
             self.angles += int(asked * self._bank.rho.shape[-1])
-            return found(x, *given, **named)
+            return attribute(x, *given, **named)
 
         return counted
 
@@ -123,7 +124,7 @@ class Forecast:
     columns: dict[str, float]
 
     def of(self, replicates: int) -> "Forecast":
-        """The same forecast for another number of replicates."""
+        """Scale the forecast to another number of replicates."""
         share = replicates / self.replicates
         return replace(self, seconds=share * self.seconds, replicates=replicates, disk=share * self.disk)
 
@@ -168,17 +169,19 @@ def forecast_run(run: Run) -> Forecast:
         samples.append(sample := first_rounds(experiment, threads))
         return experiment.replicates * (sample.start + experiment.problem.rounds * sample.round)
 
-    own = load_engine(run.settings.engine)
-    own.require_installed()
+    # Measure the first rounds in a process state like that of a run
+    own_engine = load_engine(run.settings.engine)
+    own_engine.require_installed()
     with limited_to_free_memory(), key_prefix("algo"), redirect_stdout(said):
         experiment = prepare_run(run)
         together = experiment.task.replicates_at_once(measured)
         peak = peaks[0] if peaks else peak_bytes(partial(first_rounds, experiment, 1))
-        told = own.forecast(experiment, run.settings.threads, sampled)
+        estimate = own_engine.forecast(experiment, run.settings.threads, sampled)
         known = samples[0] if samples else first_rounds(experiment, run.settings.threads)
         # An engine without its own estimate takes as long as these rounds
-        expected, remark = told or (sampled(experiment, run.settings.threads), "")
+        expected, remark = estimate or (sampled(experiment, run.settings.threads), "")
         cells = cells_written(experiment)
+    # Rounds and replicates cost the same each, so everything is proportional to them
     problem = experiment.problem
     times = problem.rounds / known.rounds * experiment.replicates
     return Forecast(
@@ -187,7 +190,7 @@ def forecast_run(run: Run) -> Forecast:
             count_of(problem.clients, "client"), count_of(problem.rounds, "round"),
             count_of(problem.dimension, "feature"), count_of(experiment.replicates, "replicate"),
         ]),
-        engine=own.name,
+        engine=own_engine.name,
         seconds=expected,
         remark=remark,
         replicates=experiment.replicates,
@@ -214,6 +217,7 @@ def _amount_text(value: float) -> str:
 def first_rounds(experiment: Experiment, threads: int | None) -> Sample:
     """Execute a few rounds with one replicate, at most `ROUNDS` and `ENOUGH_S` seconds, but two rounds if possible."""
     with at_most(threads), np.errstate(all="ignore"):
+        # The real world with one replicate, whose bank counts angles
         world, ledger = make_world(experiment, (0,))
         bank = None
         if hasattr(experiment.dictionary, "bank") and "kernels.D" not in getattr(experiment.algorithm, "idle", ()):
@@ -221,6 +225,7 @@ def first_rounds(experiment: Experiment, threads: int | None) -> Sample:
             of_classes = isinstance(found, ClassBank)
             bank = Counting(found.bank if of_classes else found)
             vars(world.common)["bank"] = replace(found, bank=bank) if of_classes else bank
+        # At least two rounds, since the first one compiles; then as many as fit the time
         begun = perf_counter()
         state = experiment.algorithm.init(world)
         start, spent = perf_counter() - begun, list[float]()
@@ -230,6 +235,7 @@ def first_rounds(experiment: Experiment, threads: int | None) -> Sample:
             begun = perf_counter()
             state, _ = experiment.algorithm.step(world, state, t)
             spent.append(perf_counter() - begun)
+    # What was sent, by message and in bytes
     sent = [tally.by_round.sum(axis=(0, 1)) for name, tally in ledger.tallies.items() if name in ON_WIRES]
     messages, _, size = np.sum(sent, axis=0).tolist()
     by_column = {

@@ -89,23 +89,26 @@ class JsonLines(Keys):
 
     def begin(self, run: Run) -> None:
         """Open the file, which may already have the first part of this run."""
+        # A file of the user's, or one named after the run
         path = Path(run.paths.outputs) / "logs" / f"{run.folder.name}.jsonl" if self.file is None else Path(self.file)
         begun = {"event": "begin", "run": run.digest, "config": decisive_part(run.resolved)}
         self._path = path
         with report_write_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
+            # It may have lines of this run from before an interruption; a cut line is removed
             with path.open("ab+") as stream:
                 stream.seek(0)
                 lines = stream.read().splitlines(keepends=True)
                 if lines and not _event_line(begun).startswith(lines[0]):  # the first line may be cut, too
                     raise FklError(f"{path}: not a log of this run")
                 whole = [line for line in lines if line.endswith(b"\n")]  # all except one that was truncated
-                known = [json.loads(line) for line in whole]
-                if known and known[-1]["event"] == "end":
-                    whole, known = [], []
+                records = [json.loads(line) for line in whole]
+                if records and records[-1]["event"] == "end":
+                    whole, records = [], []
                 stream.truncate(sum(map(len, whole)))
             self._stream = path.open("ab")
-        self._known = {(*event["replicates"], event["round"]) for event in known if event["event"] == "round"}
+        # Rounds that are in the file already are not written again
+        self._known = {(*event["replicates"], event["round"]) for event in records if event["event"] == "round"}
         if not whole:
             self._write(begun)
 
@@ -238,11 +241,13 @@ class Loggers:
 
     def log(self, chunk: Chunk, done: int) -> None:
         """Log everything new in the first rounds of some replicates."""
+        # Only rounds that have not been logged yet
         if chunk.first != self._first:
             self._first, self._logged = chunk.first, 0
         start = monotonic()
         if self._loggers and done > self._logged:
             replicates = range(chunk.first, chunk.first + chunk.ledger.shape[0])
+            # Means over the replicates so far, without NaN and infinity, which loggers refuse
             with np.errstate(all="ignore"):  # from rounds that are not finished
                 table = rounds_so_far(self._experiment, chunk, done, self._tables.comparison)
             for t in range(self._logged + 1, done + 1):
@@ -250,6 +255,7 @@ class Loggers:
                 metrics = {name: value for name, value in row.items() if math.isfinite(value)}
                 self._call("round", t, replicates, metrics)
             self._logged = done
+        # The next logging comes later the longer this one took, so it never takes more than its share
         end = monotonic()
         self._next = end + max(EVERY_S, (end - start) / SHARE)
 
@@ -288,12 +294,14 @@ class _InThread:
     def _call(self, method: str, *arguments: Any) -> None:
         if not self._works:  # the run was interrupted while it waited for the logger
             return
+        # While a call is in progress, an interruption must not start another one
         self._works = False
         self._calls.put((method, arguments))
         try:
             error = self._answers.get(timeout=LIMIT_S[method])
         except Empty:
             error = TimeoutError(f"no answer in {LIMIT_S[method]:g} s")
+        # After an error or the end, the logger's thread ends
         self._works = error is None and method not in ("end", "fail")
         if not self._works:
             self._calls.put(None)

@@ -37,11 +37,12 @@ def main_metric(columns: Iterable[object]) -> str:
     fkl.basics.errors.FklError
         If no column can be the main metric.
     """
-    known = [*map(str, columns)]
-    found = [name for name in MAIN if name in known] + [name for name in known if name not in NOT_ERRORS]
-    if not found:
+    # A column of the known errors, otherwise the first column that may be one
+    names = [*map(str, columns)]
+    candidates = [name for name in MAIN if name in names] + [name for name in names if name not in NOT_ERRORS]
+    if not candidates:
         raise FklError("summary.csv: has no column by which a run can be judged")
-    return found[0]
+    return candidates[0]
 
 
 AT = {"quantile": "algo.level", "huber": "algo.delta"}
@@ -78,6 +79,7 @@ def defining_keys(metric: str, config: Mapping[str, Any]) -> dict[str, Any]:
         node = config.get(group)
         return node.get(name) if isinstance(node, Mapping) else None
 
+    # The name without the part that says on which samples it is
     name = PREFIX.sub("", metric)
     loss = value("algo.loss")
     keys = ["algo.test_share", "algo.test_on", "algo.fold"] if PREFIX.match(metric) else []
@@ -89,8 +91,8 @@ def defining_keys(metric: str, config: Mapping[str, Any]) -> dict[str, Any]:
         keys += ["algo.loss", *([AT[loss]] if loss in AT else [])]
     elif name.startswith("epsilon"):
         keys += ["privacy.delta", "audit.level"]
-    found = {key: value(key) for key in keys}
-    return {key: one for key, one in found.items() if one is not None}
+    values = {key: value(key) for key in keys}
+    return {key: one for key, one in values.items() if one is not None}
 
 
 def keys_of_samples(metric: str) -> tuple[str, ...]:
@@ -100,17 +102,17 @@ def keys_of_samples(metric: str) -> tuple[str, ...]:
 
 def with_accuracies(columns: dict[str, Any]) -> dict[str, Any]:
     """Columns, with 1 - error behind each error of classes."""
-    found = {}
+    accuracies = {}
     for name, values in columns.items():
-        found[name] = values
+        accuracies[name] = values
         if name in ACCURACIES:
-            found[ACCURACIES[name]] = 1 - values
-    return found
+            accuracies[ACCURACIES[name]] = 1 - values
+    return accuracies
 
 
 def require_metric(name: str, columns: Iterable[str], key: str = "metric") -> str:
     """Refuse a metric, the value of this key, that is not in any run."""
-    known = [one for one in columns if one != "replicate"]
-    if name not in known:
-        raise BadValue(key, name, f"one of {', '.join(known)}", did_you_mean(name, known))
+    metrics = [one for one in columns if one != "replicate"]
+    if name not in metrics:
+        raise BadValue(key, name, f"one of {', '.join(metrics)}", did_you_mean(name, metrics))
     return name

@@ -94,9 +94,9 @@ class SavedModel:
         sites = tuple(str(problem.site_names[site]) for site in problem.site)
         column = getattr(dataset, "site", None) or ""
         about = About(experiment.algorithm.label, dataset.name, sites, experiment.task.signs, column)
-        known = tuple(learned)
-        encoders = tuple(experiment.task.encoder(replicate) or encoder for replicate in range(len(known)))
-        return cls(known, encoders[0], about, () if all(one == encoders[0] for one in encoders) else encoders)
+        functions = tuple(learned)
+        encoders = tuple(experiment.task.encoder(replicate) or encoder for replicate in range(len(functions)))
+        return cls(functions, encoders[0], about, () if all(one == encoders[0] for one in encoders) else encoders)
 
     def __repr__(self) -> str:
         about, features = self.about, count_of(len(self.encoder.feature_names), "feature")
@@ -158,10 +158,12 @@ class SavedModel:
             If there is no row, a column is missing or occurs twice, a cell is neither a number nor a known word, or the
             client or replicate does not exist.
         """
+        # f of each replicate, with warnings about rows that the model has hardly seen
         f = self.values(rows, client, replicate)
         for text in (self._far_outside(rows), self._passed_over(rows)):
             if text:
                 warnings.warn(text, stacklevel=2)
+        # Signs of the mean; or the mean itself; or the class number nearest to the mean
         if self.about.signs:
             return self.classes[(f.mean(axis=0) > 0).astype(np.int64)]
         if not len(self.classes):
@@ -188,10 +190,12 @@ class SavedModel:
 
         Parameters and errors are those of `predict`; a class is its number in the data set.
         """
+        # Functions and raw features of the wanted replicates
         learned, features = self._of_replicate(replicate), self._raw_features(rows, replicate)
         weights = self._weights_of_rows(client, len(features[0]), rows)
         values = []
         for (function, scale, reached), raw in zip(learned, features, strict=True):
+            # A client's own function, or the mean of clients by their weights
             f = _evaluate_function(function, "predict", scale.x(raw))
             of_one = f[0] if len(f) == 1 else np.einsum("kn,kn->n", _of_reached(weights, reached), f)
             values.append(of_one if self.about.signs else scale.y_back(of_one))
@@ -207,6 +211,7 @@ class SavedModel:
 
         Parameters and errors are those of `predict`. Predictions of several clients or replicates count as a mixture.
         """
+        # Only methods with variances have a deviation
         learned = self._of_replicate(replicate)
         if not isinstance(learned[0].function, Gaussian) or len(self.classes):
             return None
@@ -214,6 +219,7 @@ class SavedModel:
         n = len(features[0])
         given, middle = self._weights_of_rows(client, n, rows), self.predict(rows, client, replicate)
         total = np.zeros(n)
+        # Variance of the mixture over clients: their variances, and the distances of their means
         for (function, scale, reached), raw in zip(learned, features, strict=True):
             weights = np.broadcast_to(_of_reached(given, reached), (self._clients, n))
             off = scale.y_back(_evaluate_function(function, "predict", scale.x(raw))) - middle
@@ -223,10 +229,11 @@ class SavedModel:
 
     def save(self, file: Path) -> None:
         """Write the file completely or not at all: arrays, and JSON as an array of bytes."""
+        # Description as JSON, arrays by replicate and name
         kinds = [one.function.kind for one in self.learned]
         encoder = [one.as_json() for one in self.encoders] or self.encoder.as_json()
-        told = {"format": FORMAT, **asdict(self.about), "functions": kinds, "encoder": encoder}
-        arrays: dict[str, NDArray[Any]] = {ABOUT: np.frombuffer(json.dumps(told).encode(), np.uint8)}
+        description = {"format": FORMAT, **asdict(self.about), "functions": kinds, "encoder": encoder}
+        arrays: dict[str, NDArray[Any]] = {ABOUT: np.frombuffer(json.dumps(description).encode(), np.uint8)}
         for r, (function, scale, reached) in enumerate(self.learned):
             for part in (function, scale):
                 arrays |= {f"{r}/{field.name}": np.asarray(getattr(part, field.name)) for field in fields(part)}
@@ -236,10 +243,12 @@ class SavedModel:
 
     def _raw_features(self, rows: Any, replicate: int | None = None) -> list[NDArray[np.float64]]:
         """Raw features (n, d) of rows, for each replicate."""
+        # The replicates that are asked for
         chosen = range(self.replicates)[slice(None) if replicate is None else slice(replicate, replicate + 1)]
         rows = _without_arrow(rows)
         if hasattr(rows, "__len__") and not len(rows):
             raise FklError("0 rows where at least 1 are needed")
+        # A data frame is encoded by column names; an array must have the features in order
         if hasattr(rows, "columns"):
             if not self.encoders:
                 return [self.encoder.x(rows)] * len(chosen)
@@ -262,6 +271,7 @@ class SavedModel:
 
     def _far_outside(self, rows: Any) -> str:
         """Warning about rows far outside the training rows, as far as the scaling shows it; empty if there are none."""
+        # In each replicate's own scale
         names = [one.feature_names for one in self.encoders] or [self.encoder.feature_names] * self.replicates
         rows_far, cell = np.zeros(1, np.bool_), ""
         for (_, scale, _), raw, features in zip(self.learned, self._raw_features(rows), names, strict=True):
@@ -297,19 +307,21 @@ class SavedModel:
     def _weights_of_rows(self, client: Any, n: int, rows: Any) -> NDArray[np.float64]:
         """Weight of each client's function in each row, (K, n) or (K, 1)."""
         rows = _without_arrow(rows)
+        # Each row's site or client, from a column of the rows
         if client is None and (column := self.column_of_clients(rows)) is not None:
             cells = [word_of(cell) for cell in rows[column]]
             if column == self.about.site_column:
                 of_site = {cell: self._weight_of_site(column, cell) for cell in dict.fromkeys(cells)}
                 return np.stack([of_site[cell] for cell in cells], axis=1)
             client = cells
+        # Without a client, the mean of all; with one, the same for all rows
         if client is None:
             return np.full((self._clients, 1), 1 / self._clients)
         if isinstance(client, str) or np.ndim(client) == 0:
             return self._weight_of_clients(client)[:, None]
         require(len(client) == n, "client", f"{len(client)} of them", f"one, or one for each of {n} rows")
-        each = {one: self._weight_of_clients(one) for one in dict.fromkeys(client)}
-        return np.stack([each[one] for one in client], axis=1) if n else np.zeros((self._clients, 0))
+        weight_of = {one: self._weight_of_clients(one) for one in dict.fromkeys(client)}
+        return np.stack([weight_of[one] for one in client], axis=1) if n else np.zeros((self._clients, 0))
 
     def _weight_of_site(self, column: str, site: str) -> NDArray[np.float64]:
         """Weight of each client's function for a row of a site, (K,)."""
@@ -375,15 +387,16 @@ def load_model(path: str | Path) -> SavedModel:
     fkl.basics.errors.FklError
         If there is no model, or it has changed since it was written.
     """
+    # A folder must be a finished run with a model, whose hash must be right
     folder = Path(path)
     file = folder / MODEL if folder.is_dir() else folder
     if not folder.exists():
         raise FklError(f"{folder}: not the folder of a run (it does not exist)")
     if folder.is_dir():
-        told = read_provenance(folder)
-        if told.get("state") != FINISHED:
+        facts = read_provenance(folder)
+        if facts.get("state") != FINISHED:
             raise FklError(f"{folder}: not the folder of a finished run")
-        digest = told["files"].get(MODEL) if isinstance(told.get("files"), dict) else None
+        digest = facts["files"].get(MODEL) if isinstance(facts.get("files"), dict) else None
         if digest is None:
             raise FklError(f"{folder}: a run without a model; the same command with save_model=true adds it")
     try:
@@ -396,13 +409,14 @@ def load_model(path: str | Path) -> SavedModel:
 
 def _read_model(arrays: dict[str, NDArray[Any]]) -> SavedModel:
     """Build a model from a file's arrays, and check each of them."""
+    # JSON first: format, encoders, kinds of functions
     try:
-        told = json.loads(arrays.pop(ABOUT).tobytes())
-        if told["format"] != FORMAT:
-            raise DamagedError(f"it is of format {in_one_line(told['format'])}, and this version reads {FORMAT}")
-        kinds, several = told["functions"], isinstance(told["encoder"], list)
-        encoders = tuple(map(Encoder.of_json, told["encoder"] if several else [told["encoder"]]))
-        of_about = {field.name: told[field.name] for field in fields(About)}
+        description = json.loads(arrays.pop(ABOUT).tobytes())
+        if description["format"] != FORMAT:
+            raise DamagedError(f"it is of format {in_one_line(description['format'])}, and this version reads {FORMAT}")
+        kinds, several = description["functions"], isinstance(description["encoder"], list)
+        encoders = tuple(map(Encoder.of_json, description["encoder"] if several else [description["encoder"]]))
+        of_about = {field.name: description[field.name] for field in fields(About)}
         sites = tuple(map(str, of_about["sites"]))
         about = About(**{**of_about, "sites": sites, "signs": of_about["signs"] is True})
         learned = tuple(
@@ -415,12 +429,13 @@ def _read_model(arrays: dict[str, NDArray[Any]]) -> SavedModel:
         )
     except BAD_JSON as error:
         raise DamagedError(f"{type(error).__name__}: {in_one_line(error)}") from None
+    # Everything in it must be text or numbers, because any file may be given
     for encoder in encoders:
-        words = [*encoder.columns, *encoder.labels, *encoder.words, *encoder.fill]
-        words += [*encoder.dates, *encoder.dates.values(), *encoder.new_words]
-        words += [word for column in encoder.words.values() for word in column]
+        texts = [*encoder.columns, *encoder.labels, *encoder.words, *encoder.fill]
+        texts += [*encoder.dates, *encoder.dates.values(), *encoder.new_words]
+        texts += [word for column in encoder.words.values() for word in column]
         numbers = all(isinstance(value, float) for value in encoder.fill.values())
-        if not (all(isinstance(word, str) for word in words) and numbers and isinstance(encoder.one_hot, bool)):
+        if not (all(isinstance(word, str) for word in texts) and numbers and isinstance(encoder.one_hot, bool)):
             raise DamagedError("its columns and words are not text, or a fill value is not a number")
     if len(encoders) != (len(learned) if several else 1):
         raise DamagedError("it does not have one encoder for each function")
@@ -428,6 +443,7 @@ def _read_model(arrays: dict[str, NDArray[Any]]) -> SavedModel:
         raise DamagedError(
             "it has no functions" if not learned else f"it has unknown arrays: {in_one_line(min(arrays))}"
         )
+    # The arrays of each replicate must fit together
     of_each = encoders if several else encoders * len(learned)
     for r, ((function, scale, reached), encoder) in enumerate(zip(learned, of_each, strict=True)):
         d = len(encoder.feature_names)

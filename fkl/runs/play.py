@@ -69,6 +69,7 @@ def execute_run(run: Run, draw: Drawing, progress: bool = True) -> bool:
     fkl.basics.errors.FklError
         For any error that the user can correct. Then nothing is written, except the rows before a divergence.
     """
+    # A search judges by validation samples
     if run.settings.objective is not None and hasattr(run.algo, "fold"):
         allowed = "a fold of the training samples, because a search must not see the test samples"
         require(run.algo.fold is not None, "algo.fold", None, allowed)
@@ -89,8 +90,10 @@ def execute_run(run: Run, draw: Drawing, progress: bool = True) -> bool:
 def play_run(run: Run, draw: Drawing, progress: bool = True) -> None:
     """Execute a new run and write its folder; a bar on stderr shows its progress."""
     settings = run.settings
+    # Data that do not fit are refused before the folder exists
     with limited_to_free_memory():
         experiment = prepare_run(run)
+    # The objective of a search must be a column of this run
     wanted = settings.objective
     if wanted is not None:
         with key_prefix("algo"):
@@ -100,6 +103,7 @@ def play_run(run: Run, draw: Drawing, progress: bool = True) -> None:
     threads = settings.threads or experiment.engine.threads
     rounds = settings.replicates * experiment.problem.rounds
     digest = f"{run.digest}, functions kept" if settings.save_model else run.digest
+    # Rounds, tables and checkpoints go to the workspace; only a complete folder gets the final name
     with run_workspace(run) as folder:
         tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
         checkpoint = Checkpoint(folder / CHECKPOINT, settings.checkpoint_s, digest, tables)
@@ -107,10 +111,12 @@ def play_run(run: Run, draw: Drawing, progress: bool = True) -> None:
             watch = loggers.watch if run.loggers else None
             how = threads, settings.chunk, bar.advance, checkpoint, watch, settings.save_model
             try:
+                # Write the tables of each chunk of replicates as soon as it is done
                 with key_prefix("algo"):
                     for chunk in simulate_run(experiment, *how):
                         tables.append(chunk)
                         loggers.log(chunk, len(chunk.elapsed))
+            # A diverged run keeps its rounds before the first infinite number
             except DivergedError as error:
                 rows, notes = tables.rounds_before(error), {**run_identity(run), DIVERGED: True}
                 error.folder = write_failed(run.failed_folder, run.resolved, str(error), run.digest, rows, notes)
@@ -130,9 +136,10 @@ def _row_order(run: Run, problem: Any) -> dict[str, str]:
 def finish_run(run: Run, experiment: Experiment, tables: Tables, folder: Path, draw: Drawing) -> None:
     """Complete the folder of a run after its rounds, and move it to its place."""
     summary = read_summary(folder)
+    # What was run, and on which data
     # Entries of provenance.json about the run itself
     problem = experiment.problem
-    own = hasattr(run.dataset, "reading")  # the user's own table
+    is_own_table = hasattr(run.dataset, "reading")  # the user's own table
     notes: dict[str, Any] = {
         **run_identity(run),
         "sizes": experiment.task.describe(),
@@ -141,10 +148,11 @@ def finish_run(run: Run, experiment: Experiment, tables: Tables, folder: Path, d
         "features": problem.dimension,
         **_row_order(run, problem),
         "rows_left_out": problem.rows_left_out + getattr(problem, "incomplete", COMPLETE).rows,
-        "scaling_from": "training rows" if own and not experiment.task.judged_as_it_learns else "all rows",
+        "scaling_from": "training rows" if is_own_table and not experiment.task.judged_as_it_learns else "all rows",
         "threads": run.settings.threads,
         "scalars_by_kind": tables.kinds,
     }
+    # Facts that follow from the data or the graph
     if isinstance(run.kernels, AroundMedian):
         notes["bandwidths"] = experiment.dictionary.bandwidths.tolist()
     if (graph := experiment.topology) is not None:
@@ -161,7 +169,8 @@ def finish_run(run: Run, experiment: Experiment, tables: Tables, folder: Path, d
         warnings.append(
             "the steps ended before the duality gap reached the requested size, see the columns converged and gap"
         )
-    if own and run.settings.scaling == "unit_ball":
+    # Warnings: parts that did nothing, and results that are no better than a constant
+    if is_own_table and run.settings.scaling == "unit_ball":
         warnings += _hidden_by_one_feature(experiment)
     idle = [why for one in run.conditions.values() if hasattr(one, "idle") and (why := one.idle(problem))]
     warnings += [f"{why}: as without it" for why in idle]
@@ -178,6 +187,7 @@ def finish_run(run: Run, experiment: Experiment, tables: Tables, folder: Path, d
         warnings.append(worse)
     elif above := not_beaten(summary):
         warnings.append(above)
+    # The model, losses of rows and figures, if they are wanted
     if run.settings.save_model and len(tables.learned) == run.settings.replicates:
         from fkl.runs.model import SavedModel
 
@@ -197,6 +207,7 @@ def finish_run(run: Run, experiment: Experiment, tables: Tables, folder: Path, d
 def _hidden_by_one_feature(experiment: Experiment) -> list[str]:
     """A warning if one feature makes up nearly all of the samples' norm, which hides the others from methods."""
     problem = experiment.problem
+    # Squared norms of the features, from all samples or some
     x = problem.x if experiment.task.of_features else experiment.task.sample_rows(SAMPLES)
     squares = np.square(x, dtype=np.float64).sum(axis=0)
     largest, encoder = int(squares.argmax()), problem.encoder
@@ -211,8 +222,10 @@ def _hidden_by_one_feature(experiment: Experiment) -> list[str]:
 
 def absent_clients(experiment: Experiment, model: "SavedModel") -> Iterator[str]:
     """Warnings about clients that were never present, or absent at the end while the others continued to learn."""
+    # Shared models have no client that is missing
     if not model.personal:
         return
+    # Clients that never took part, and those that left before the end
     never = [np.flatnonzero(~one.reached) for one in model.learned]
     if any(map(len, never)):
         clients = ", ".join(sorted({str(k) for some in never for k in some}, key=int))
@@ -238,6 +251,7 @@ def run_identity(run: Run) -> dict[str, Any]:
 def add_model(run: Run, progress: bool = True) -> None:
     """Repeat a finished run only to save its model; equal digests guarantee that it learns the same."""
     print_lines(f"{run.folder} has no {MODEL}: the run is repeated to save it")
+    # The same rounds again, without tables
     settings = run.settings
     with limited_to_free_memory():
         experiment = prepare_run(run)

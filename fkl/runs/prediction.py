@@ -54,6 +54,7 @@ def write_predictions(
     """
     from pandas import DataFrame, concat
 
+    # The model, and arguments that fit together
     model = load_model(run)
     require(across is None or client is None, "client", client, "omitted with --across, which uses all clients")
     require(across is None or not keep, "keep", ", ".join(keep), "omitted with --across, which prints no rows")
@@ -67,23 +68,25 @@ def write_predictions(
     # The file's own text, but typed numbers and dates as such, which need no notation
     numbers = {*model.encoder.columns} - {*model.encoder.words, *model.encoder.dates}
     cells = {name: column.as_cells(typed and name in numbers) for name, column in columns.by_name.items()}
+    # All columns of the file, some of them needed
     whole = frame = DataFrame(cells, dtype=object)
     for name in (*model.encoder.columns, model.column_of_clients(frame)):
         if name is not None and name in columns.by_name and (fault := columns.by_name[name].fault):
             raise FklError(f"{rows}, column {name}: {fault}")
     for name in keep:
         require(name in cells, "keep", name, f"a column of {rows}: {', '.join(cells)}")
+    # Predict, collecting warnings, which are printed once each
     try:
         if skip_bad_rows:
             frame = _readable_rows(model, whole)
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", UserWarning)
             if across is None:
                 table = predict_table(model, frame, client, replicate).set_index(frame.index).reindex(whole.index)
                 table = concat([whole[list(keep)], table], axis=1)
             else:
                 table = errors_across(model, frame, across, replicate)
-        for text in dict.fromkeys(str(one.message) for one in told):
+        for text in dict.fromkeys(str(one.message) for one in caught):
             show_warning(text)
     except FklError as error:
         raise FklError(f"{rows}: {error}") from None
@@ -102,6 +105,7 @@ def write_predictions(
         )
     elif averaged:
         print_note(averaged)
+    # To the screen or to a file
     text = table.to_csv(index=False, float_format=FLOATS, lineterminator="\n")
     if out is None:
         print(text, end="")
@@ -131,10 +135,12 @@ def predict_table(
     """
     from pandas import DataFrame
 
+    # Columns also for a file without rows
     rows = np.zeros((1, len(model.encoder.feature_names))) if frame.empty else frame  # any row gives the columns
     columns = {"prediction": model.predict(rows, client, replicate)}
     if model.about.signs:
         columns["f"] = model.values(rows, client, replicate).mean(axis=0)
+    # Intervals of 95 % if the method has variances
     deviation = model.deviation(rows, client, replicate)
     if deviation is not None:
         columns["low"] = columns["prediction"] - WITHIN_95 * deviation
@@ -162,29 +168,33 @@ def errors_across(model: SavedModel, frame: "DataFrame", target: str, replicate:
     """
     from pandas import DataFrame
 
+    # Only sites with their own models have something to compare
     if not model.personal:
         raise FklError(f"all clients of {model.about.algorithm} share one model, so sites have nothing to compare")
     column = model.column_of_clients(frame)
     names = " or ".join(filter(None, (CLIENT, model.about.site_column)))
     require(column is not None, "columns", ", ".join(map(str, frame)), f"with {names}, the site of each row")
     require(target in frame, "across", target, f"the column of the target: {', '.join(map(str, frame))}")
+    # Every row needs a target and a site
     holes = int(frame[target].isna().sum())
     require(holes == 0, target, f"{holes} missing cells", "known in each row")
     whose = frame[column].astype(str)
+    # Models by site name, or by client number if the column has numbers
     sites = [*dict.fromkeys(model.about.sites)]
     numbered = column != model.about.site_column and whose.str.isdecimal().all() and not {*whose} <= {*sites}
     functions = [str(number) for number in range(len(model.about.sites))] if numbered else sites
-    words = model.classes.dtype.kind == "U"
+    has_words = model.classes.dtype.kind == "U"
     numbers = Encoder((target,), reading=model.encoder.reading)
-    known = frame[target].astype(str).to_numpy() if words else numbers.x(frame)[:, 0]
+    targets = frame[target].astype(str).to_numpy() if has_words else numbers.x(frame)[:, 0]
+    # Errors of each model on each site's rows
     table: dict[str, list[object]] = {"function": [*functions]}
     predicted = {name: model.predict(frame, name, replicate) for name in functions}
     for site in whose.unique():
         here = (whose == site).to_numpy()
         table[site] = [
-            float(np.mean(of[here] != known[here]))
+            float(np.mean(of[here] != targets[here]))
             if len(model.classes)
-            else float(np.sqrt(np.mean((of[here] - known[here]) ** 2)))
+            else float(np.sqrt(np.mean((of[here] - targets[here]) ** 2)))
             for of in predicted.values()
         ]
     return DataFrame(table)

@@ -36,6 +36,7 @@ def to_play_again(finished: FinishedRun, outputs: str | None = None, **keys: Any
 
 def prepare_run(run: Run) -> Experiment:
     """Read, scale, partition and split the data, and draw the graph, if the method needs these."""
+    # What the method needs of the partition, the learners, the rounds and the graph
     settings, kind = run.settings, task_of(run.algo)
     wanted = "vertical" if kind.of_features else "one of rows, such as iid,"
     fits = kind.of_features == getattr(run.partition, "of_features", False)
@@ -50,9 +51,11 @@ def prepare_run(run: Run) -> Experiment:
         require(run.topology is not None, "links", given, f"null: {run.algo.label} has no graph of agents")
         allowed = f"null for {run.algo.label}, whose agents send some messages only once"
         require(not getattr(run.algo, "told_once", False), "links", given, allowed)
+    # Intervals must suit how the method is judged
     intervals, wanted = run.intervals, "adaptive" if kind.judged_as_it_learns else "split"
     fits = intervals is None or intervals.on_streams == kind.judged_as_it_learns
     require(fits, "intervals", type(intervals).__name__, f"{wanted} or null for {run.algo.label}")
+    # The data as a task, and a graph with as many agents as clients
     task = kind.of(run)
     fits = intervals is None or not (task.of_classes or task.signs or task.class_by_class)
     require(fits, "intervals", type(intervals).__name__, f"null for {run.algo.label}, which predicts a class")
@@ -64,14 +67,16 @@ def prepare_run(run: Run) -> Experiment:
     if topology is not None:
         fits = topology.both_ways or not getattr(changing, "in_pairs", False)
         require(fits, "links", type(changing).__name__, "null, failing or mobility for a graph with one-way links")
+    # Kernels whose bandwidths follow from samples
     kernels = run.kernels
     if isinstance(kernels, AroundMedian):
         kernels = kernels.fitted(task.sample_rows(kernels.samples))
+    # The method inside its conditions, or alone for comparison
     method: Any = run.algo
     if settings.learners == "federated":
         if isinstance(privacy := run.conditions.get("privacy"), Noise):
-            one = getattr(task.problem, "batches", [task.problem])[0]  # a stream, or a batch
-            privacy.require_small_delta(int(getattr(one, "training", one.present).sum()), one.clients)
+            example = getattr(task.problem, "batches", [task.problem])[0]  # a stream, or a batch
+            privacy.require_small_delta(int(getattr(example, "training", example.present).sum()), example.clients)
         method = wrap_method(run.algo, run.conditions, run.network.loss, getattr(run.network, "deadline_s", None))
         for condition in run.conditions.values():
             if isinstance(condition, OnMessages):
@@ -102,6 +107,7 @@ def prepare_run(run: Run) -> Experiment:
             there = sorted(set().union(*(sent.get(direction, set()) for direction in condition.directions)))
             known = f"null, or some of the kinds that {run.algo.label} sends: {', '.join(there)}"
             require(set(asked) <= set(there), f"{group}.kinds", asked, known)
+    # Stop by a condition on a column
     if settings.stop_when is not None:
         stopping = Stopping(experiment, settings.stop_when, Path(run.paths.cache).expanduser())
         experiment = replace(experiment, engine=stopping)
@@ -152,6 +158,7 @@ class Stopping(Numba):
         if getattr(in_progress.judge, "pending", None):  # without a condition, these rounds are judged together
             in_progress.judge.judge_pending()
         chunk = Chunk(in_progress.judge, in_progress.ledger, in_progress.elapsed, 0)
+        # Means so far, without times
         means = rounds_so_far(self._experiment, chunk, in_progress.t, self._comparison)
         # Runs would end at different rounds by their times
         means = {name: values for name, values in means.items() if name not in TIMING_COLUMNS}

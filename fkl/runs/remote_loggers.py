@@ -54,6 +54,7 @@ class MLflow(Keys):
         from mlflow.exceptions import MlflowException
         from sqlalchemy import create_engine
 
+        # Where the user's server is, or a database next to the runs
         outputs = Path(run.paths.outputs).absolute()
         given = self.uri or os.environ.get("MLFLOW_TRACKING_URI")
         uri, place = given or sqlite_url(outputs / "mlflow.db"), None if given else (outputs / "mlflow").as_uri()
@@ -69,6 +70,7 @@ class MLflow(Keys):
                 create_engine(uri).connect().close()  # MLflow would try again for minutes
                 outputs.mkdir(parents=True, exist_ok=True)
                 opened.enter_context(FileLock(outputs / ".mlflow.lock"))  # only one job of a sweep makes the tables
+            # Another job may create the experiment at the same time
             self._client = MlflowClient(uri)
             known = self._client.get_experiment_by_name(self.experiment)
             try:
@@ -80,15 +82,17 @@ class MLflow(Keys):
                 number = known.experiment_id  # made by another job just now
         self._run = run
         self._pending: list[Any] = []
+        # Continue the run of an earlier process, if it has not finished
         unfinished = f"tags.`{TAG}` = '{run.digest}' and attributes.status != 'FINISHED'"
-        found = self._client.search_runs([number], unfinished, max_results=1)
-        if found:
-            self._id = found[0].info.run_id
+        unfinished_runs = self._client.search_runs([number], unfinished, max_results=1)
+        if unfinished_runs:
+            self._id = unfinished_runs[0].info.run_id
             self._client.update_run(self._id, status="RUNNING")
         else:
             self._id = self._client.create_run(number, run_name=run.folder.name, tags={TAG: run.digest}).info.run_id
+        # Steps that are already there are not sent again
         history = self._client.get_metric_history
-        names = found[0].data.metrics if found else ()
+        names = unfinished_runs[0].data.metrics if unfinished_runs else ()
         self._known = {name: max(point.step for point in history(self._id, name)) for name in names}
         parameters = [Param(name, str(value)) for name, value in _flat_items(decisive_part(run.resolved))]
         for start in range(0, len(parameters), MOST_PARAMETERS):

@@ -125,12 +125,14 @@ class Tables:
 
     def append(self, chunk: Chunk) -> None:
         """Write the rows of further replicates."""
+        # Append rows as they are made; only the sums for figures stay in memory
         for name, tables in self._tables(chunk).items():
             for table in tables:
                 self._append(name, table)
                 if name == "rounds":
                     self.curves.enter(table)
         self.learned += chunk.learned
+        # Facts of all chunks together: models, losses of rows, and bytes by kind
         self.row_losses += tuple(getattr(chunk.judge, "row_losses", ()))  # a user's judge may not have any
         for (direction, kind), scalars in chunk.ledger.kinds.items():
             name = f"{direction} {kind}"
@@ -201,14 +203,15 @@ class Curves:
         """Add further replicates, with rows in order."""
         self.columns = tuple(name for name in rounds if name not in ("replicate", "round"))
         T = int(rounds["round"].max())
+        # Welford's update of mean and squared deviations
         values = np.stack([rounds[name].reshape(-1, T) for name in self.columns], axis=1, dtype=np.float64)
         if not self.replicates:
             self.mean, self.squares = np.zeros(values.shape[1:]), np.zeros(values.shape[1:])
-        for one in values:  # one at a time, so sums, and figures, do not depend on how many run together
+        for replicate_values in values:  # one at a time, so sums, and figures, do not depend on how many run together
             self.replicates += 1
-            off = one - self.mean
+            off = replicate_values - self.mean
             self.mean = self.mean + off / self.replicates
-            self.squares = self.squares + off * (one - self.mean)
+            self.squares = self.squares + off * (replicate_values - self.mean)
 
     def mean_and_deviation(self, column: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Mean and standard deviation (T,) of a column; the latter is 0 for one replicate."""
@@ -223,6 +226,7 @@ def rows_of(table: Values) -> int:
 
 def csv_rows(table: Values) -> Iterator[str]:
     """The rows of a table as text; missing numbers are empty."""
+    # Some rows at a time, each column with the format of its type
     for start in range(0, rows_of(table), ROWS_AT_A_TIME):
         columns, formats = [], []
         for every in table.values():
@@ -258,34 +262,38 @@ def find_comparison(experiment: Experiment, cache: Path | None) -> Any:
 
 def _tables_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> dict[str, Iterable[Values]]:
     """The tables by name, each in parts; the table of clients has some rows per part."""
+    # Columns from the judge, the ledger and the conditions, by round and by client
     problem, R = experiment.problem, chunk.ledger.shape[0]
     T, K = len(chunk.elapsed), problem.clients
     replicates, elapsed = np.arange(chunk.first, chunk.first + R), chunk.seconds_per_replicate()
-    told = experiment.task.columns(chunk.judge, elapsed, beside)
+    task_columns = experiment.task.columns(chunk.judge, elapsed, beside)
     sent = _traffic_columns(chunk.ledger)
-    by_round = told.rounds | _columns_of_conditions(experiment, R) | dict(chunk.by_round) | sent.rounds
-    by_client = with_accuracies(told.clients) | sent.clients
+    by_round = task_columns.rounds | _columns_of_conditions(experiment, R) | dict(chunk.by_round) | sent.rounds
+    by_client = with_accuracies(task_columns.clients) | sent.clients
     by_round = with_accuracies({name: values[:T] for name, values in by_round.items()})
 
+    # rounds.csv has all rounds of the first replicate, then those of the next
     rounds = {"replicate": np.repeat(replicates, T), "round": np.tile(np.arange(1, T + 1), R)}
     rounds |= {name: values.T.ravel() for name, values in by_round.items()}
+    # The summary has the last round, and columns that exist only at the end
     summary: Values = {"replicate": replicates}
-    summary |= {name: values[-1] for name, values in by_round.items()} | told.summary | dict(chunk.told)
+    summary |= {name: values[-1] for name, values in by_round.items()} | task_columns.summary | dict(chunk.told)
     summary.pop("runtime_s", None)
     if chunk.stopped_at is not None:
         summary["stopped_at"] = np.full(R, chunk.stopped_at)
     summary["runtime_s"] = elapsed[-1]
     summary["runtime_per_client_s"] = elapsed[-1] / K
 
+    # clients.csv in parts, because a million clients would not fit as text
     def clients() -> Iterator[Values]:
         sites = np.array(problem.site_names)
         for r, replicate in enumerate(replicates):
             for some in row_blocks(K):
-                known = {"replicate": np.full(some.stop - some.start, replicate)}
-                known["client"] = np.arange(some.start, some.stop)
-                known["site"] = sites[problem.site[some]]
-                own = {name: np.broadcast_to(values, (R, K))[r, some] for name, values in by_client.items()}
-                yield known | own
+                columns = {"replicate": np.full(some.stop - some.start, replicate)}
+                columns["client"] = np.arange(some.start, some.stop)
+                columns["site"] = sites[problem.site[some]]
+                values_here = {name: np.broadcast_to(values, (R, K))[r, some] for name, values in by_client.items()}
+                yield columns | values_here
 
     return {"rounds": [rounds], "clients": clients(), "summary": [summary]}
 
@@ -301,6 +309,7 @@ def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) 
         Number of rounds that their judge has recorded.
     beside : see `Tables.comparison`
     """
+    # The same columns, but only so far and as means
     columns = experiment.task.by_round(chunk.judge, chunk.seconds_per_replicate(), beside)
     columns |= _columns_of_conditions(experiment, chunk.ledger.shape[0]) | _traffic_columns(chunk.ledger).rounds
     return {name: values[:done].mean(axis=1) for name, values in with_accuracies(columns).items()}

@@ -184,9 +184,9 @@ def column_meaning(name: str) -> str | None:
         return f"share of targets inside the predicted central {found[1]} % interval; {int(found[1]) / 100:g} is exact"
     if found := re.fullmatch(r"conformal_(coverage|length|unbounded)_(\d+)", name):
         return CONFORMAL[found[1]].format(found[2])
-    for ending, words in ENDINGS.items():
+    for ending, text in ENDINGS.items():
         if name.endswith(ending) and (of := name.removesuffix(ending)) in COLUMNS:
-            return words.format(of)
+            return text.format(of)
     return None
 
 

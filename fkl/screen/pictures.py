@@ -21,8 +21,8 @@ class Pictures(dict[str, FigureFiles]):
         parts = []
         for name, picture in self.items():
             content = base64.b64encode(picture[".png"]).decode()
-            words = html.escape(name.replace("_", " "))
-            parts.append(f'<h4>{words}</h4>\n<img alt="{words}" width="640" src="data:image/png;base64,{content}">')
+            title = html.escape(name.replace("_", " "))
+            parts.append(f'<h4>{title}</h4>\n<img alt="{title}" width="640" src="data:image/png;base64,{content}">')
         return "\n".join(parts)
 
     def __repr__(self) -> str:

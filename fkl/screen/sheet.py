@@ -479,11 +479,11 @@ class Sheet:
 
     def _heading(self, column: int) -> str:
         """A heading, with a line for each word if it is wider than the cells."""
-        heading, words = self.columns[column].heading, self.columns[column].heading.split(" ")
-        if len(heading) <= max(6, max((len(row[column]) for row in self._plain), default=0)) or len(words) == 1:
+        heading, parts = self.columns[column].heading, self.columns[column].heading.split(" ")
+        if len(heading) <= max(6, max((len(row[column]) for row in self._plain), default=0)) or len(parts) == 1:
             return escape_latex(heading)
         side = "r" if self.columns[column].number else "l"
-        lines = r" \\ ".join(map(escape_latex, words))
+        lines = r" \\ ".join(map(escape_latex, parts))
         return rf"\begin{{tabular}}[b]{{@{{}}{side}@{{}}}}{lines}\end{{tabular}}"
 
 

@@ -80,9 +80,9 @@ class StreamClients:
 
     def client(self, number: int) -> LoneClient:
         """A client with its own rows, before the first round."""
-        own = slice(j := number % self._known.clients_per_site, j + 1)
-        one = self.problem
-        samples = Samples(one.x[:, own], one.y[:, own], one.present[:, own])
+        client_column = slice(j := number % self._known.clients_per_site, j + 1)
+        problem = self.problem
+        samples = Samples(problem.x[:, client_column], problem.y[:, client_column], problem.present[:, client_column])
         return LoneClient(self._method, self._common, number, samples)
 
     def functions(self, server: Any, states: Mapping[int, Any], t: int) -> SavedFunction:
@@ -90,8 +90,10 @@ class StreamClients:
         common, nothing = self._common, cast(Channel, None)  # nothing is sent through it
         world = World(self.problem, common.dictionary, nothing, common.streams, common.precision, engine=common.engine)
         vars(world).update(common=common)  # that of all sites, not only of this site's rows
-        each = [self._method.functions(world, StarState(server, state), t)[0] for _, state in sorted(states.items())]
-        return _join_functions(each)
+        functions = [
+            self._method.functions(world, StarState(server, state), t)[0] for _, state in sorted(states.items())
+        ]
+        return _join_functions(functions)
 
     def predicted(self, y_hat: Numbers, function: SavedFunction | None) -> Numbers:
         """Predictions of the site's rows (n,), made before their targets were known; NaN for rows without one."""
@@ -148,9 +150,9 @@ class BatchClients(StreamClients):
         (x, _, client), tested = self._batch.part(False), ~self._batch.training
         assert function is not None
         f = function.predict(x)
-        found = np.full(len(y_hat), np.nan)
-        found[self._row[tested]] = f[client if len(f) > 1 else 0, np.arange(len(x))]
-        return found
+        predictions = np.full(len(y_hat), np.nan)
+        predictions[self._row[tested]] = f[client if len(f) > 1 else 0, np.arange(len(x))]
+        return predictions
 
     def baseline_errors(self, y_hat: Numbers) -> Numbers:
         """Squared errors of each client's mean training target, on the rows with predictions."""
@@ -173,12 +175,12 @@ def ends_of(run: Run, table: Table, clients_per_site: int, site: int) -> Ends:
     """Facts that a site reports for the common scale, before it knows the scale."""
     if loss_of(run).classes:
         require_two(np.unique(table.y).tolist(), run)
-    known, all_rows = (
+    facts, all_rows = (
         SharedFacts("", 1, clients_per_site, 1, table.feature_names, Scale()),
         np.ones(len(table.y), np.bool_),
     )
     try:
-        rows = kind_of(run)(run, known, table, site).learned_from if clients_per_site <= len(table.y) else all_rows
+        rows = kind_of(run)(run, facts, table, site).learned_from if clients_per_site <= len(table.y) else all_rows
     except FklError:  # too few rows for its clients: it is refused once all sites are connected
         rows = all_rows
     return Ends.from_table(table, run.settings.scaling, rows)
@@ -186,10 +188,10 @@ def ends_of(run: Run, table: Table, clients_per_site: int, site: int) -> Ends:
 
 def _join_functions(functions: Sequence[SavedFunction]) -> SavedFunction:
     """The function of several clients: the one that they share, or their own ones in order."""
-    first, own = functions[0], dict[str, Any]()
+    first, joined = functions[0], dict[str, Any]()
     for axis in "KT":  # of weights and coefficients, and of theta
         names = [name for name, (_, axes) in first.arrays.items() if axes.startswith(axis)]
-        each = [[getattr(one, name) for one in functions] for name in names]
-        if any(not np.array_equal(arrays[0], other) for arrays in each for other in arrays[1:]):
-            own |= {name: np.concatenate(arrays) for name, arrays in zip(names, each, strict=True)}
-    return replace(first, **own)
+        parts_of = [[getattr(one, name) for one in functions] for name in names]
+        if any(not np.array_equal(arrays[0], other) for arrays in parts_of for other in arrays[1:]):
+            joined |= {name: np.concatenate(arrays) for name, arrays in zip(names, parts_of, strict=True)}
+    return replace(first, **joined)

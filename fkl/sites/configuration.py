@@ -44,6 +44,7 @@ def require_fits(run: Run) -> None:
     label, settings, why = run.algo.label, run.settings, why_not_at_sites(run.algo)
     words = "a method whose clients all send, in each round, messages that a server adds up"
     require(why is None, "algo", label, f"{words}: {why}")
+    # The data: one file per site, read in the same way, without anything that all rows decide
     data = run.dataset
     given = getattr(run.algo, "loss", "square")
     fits = given == "square" or task_of(run.algo) is StreamTask
@@ -58,10 +59,12 @@ def require_fits(run: Run) -> None:
     words = "refuse or drop, or with lists in dataset.words: the set of words depends on the rows of all sites"
     require(data.text in ("refuse", "drop") or bool(data.words), "dataset.text", data.text, words)
     require(data.labels == "refuse", "dataset.labels", data.labels, "refuse: sites could number classes differently")
+    # A site is a client, with features that need no common samples
     require(isinstance(run.partition, Sites), "partition", type(run.partition).__name__, "sites: a site is a client")
     fitted = hasattr(run.kernels, "fitted")
     words = "kernels with fixed bandwidths, such as kernels=rbf: sites have no common samples to fit them to"
     require(not fitted, "kernels", type(run.kernels).__name__, words)
+    # Settings of simulations that have no meaning here
     require(settings.replicates == 1, "replicates", settings.replicates, "1: real sites learn once")
     require(settings.rows == "all", "rows", settings.rows, "all: each site chooses its rows itself")
     require(settings.stop_when is None, "stop_when", settings.stop_when, "null: sites learn as long as they have rows")
@@ -70,6 +73,7 @@ def require_fits(run: Run) -> None:
     require(run.intervals is None, "intervals", given, "null: predictions stay at the sites")
     require(settings.engine in ("numba", "numpy"), "engine", settings.engine, "numba or numpy, at every site")
     require(not settings.save_model, "save_model", True, "false: every site writes its model in any case")
+    # Noise protects messages, but not the ranges that a common scale needs
     noisy = noise_of(run) is not None
     told = "none with privacy.noise: for a common scale, sites report the ranges of their rows, which have no noise"
     require(not noisy or settings.scaling == "none", "scaling", settings.scaling, told)
@@ -87,9 +91,9 @@ def require_two(values: Collection[float], run: Run) -> None:
     """Refuse targets that are no two classes; without a scale, these are -1 and 1."""
     none = run.settings.scaling == "none"
     both = "-1 and 1 only, with scaling=none" if none else "two values, at all sites together"
-    found = ", ".join(f"{one:g}" for one in sorted(values)[:3])
+    values_shown = ", ".join(f"{one:g}" for one in sorted(values)[:3])
     fits = {*values} <= {-1.0, 1.0} if none else len(values) <= 2
-    require(fits, "dataset.target", run.dataset.target, f"a column with {both}: it has {found}")
+    require(fits, "dataset.target", run.dataset.target, f"a column with {both}: it has {values_shown}")
 
 
 REFUSED = {
@@ -116,6 +120,7 @@ def own_table(run: Run, path: str) -> Table:
     fkl.basics.errors.FklError
         The message names the file and the error.
     """
+    # The table as a run would read it, with the site's own path
     dataset: Any = replace(run.dataset, path=path)
     with key_prefix("dataset"):
         table: Table = dataset.load(Store(Path(run.paths.data)), shared_generator(run.settings.seed, Role.DATA))
@@ -186,12 +191,15 @@ def common_scale(ends: Sequence[Ends], run: Run) -> Scale:
     fkl.basics.errors.FklError
         The errors of `fkl.data.normalise.normalise_table` with all rows.
     """
+    # Without scaling there is nothing to agree on
     scaling = run.settings.scaling
     if scaling == "none":
         return Scale()
+    # Columns in one order; lowest and highest values of all sites
     ends = [one.in_order(ends[0].columns) for one in ends]
     low, high = np.min([one.low for one in ends], axis=0), np.max([one.high for one in ends], axis=0)
     dimension = len(ends[0].columns)
+    # A table of two rows has the same scale as all rows together, and scaling it has all checks
     x = np.zeros((2, dimension))  # two rows with the same scale as all training rows of all sites
     if scaling == "unit_box":
         x[:] = low[1:], high[1:]

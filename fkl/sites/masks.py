@@ -58,9 +58,11 @@ class Mask:
         fkl.basics.errors.FklError
             For a phase that is not the next one, or letters that no neighbour has written.
         """
+        # Letters must come in order; otherwise masks would be used twice
         if phase != len(self.letters):
             raise FklError(f"secure sums: phase {phase + 1}, where phase {len(self.letters) + 1} is the next")
         self.letters.append(letter)
+        # The site's part is a function of its secret and of all letters so far, so a restarted site repeats it
         client = MaskingClient(site, bits, self.threshold, _Stream(self.secret).take)
         sent = client.advertise()
         try:
@@ -86,11 +88,13 @@ class Sum:
     """
 
     def __init__(self, condition: Pairwise, sites: Sequence[int], like: Packet) -> None:
+        # A random ring, so no site chooses its neighbours
         order = list(sites)
         secrets.SystemRandom().shuffle(order)
         graph = neighbour_ring(order, condition.neighbours)
         self._like, self._bits = like, condition.bits
         self.threshold, size = min(map(len, graph.values())) // 2 + 1, len(message_residues(like, self._bits))
+        # The server adds up, and knows the size of every letter
         self._server = ForwardingServer(graph, self._bits, self.threshold, size)
         degree = {site: len(near) for site, near in graph.items()}
         self._sizes = (
@@ -137,8 +141,8 @@ def _with_residues(packet: Packet, values: Vector, bits: int) -> Packet:
     """The message with other numbers."""
     message = _message_of(packet)
     ends = np.cumsum([prod(part.known[0]) for part in message.parts()])
-    own = iter(np.split(values, ends[:-1]))
-    changed = message.with_parts(lambda part: part._replace(bits=to_bits(next(own), bits)))
+    residues_of_parts = iter(np.split(values, ends[:-1]))
+    changed = message.with_parts(lambda part: part._replace(bits=to_bits(next(residues_of_parts), bits)))
     return replace(packet, fields={**packet.fields, "message": changed})
 
 

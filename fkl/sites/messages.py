@@ -50,6 +50,7 @@ def push_messages(
     grid: Grid, said: dict[int, Words], kind: str, ttl: float | None, traffic: RoundTraffic, group: str = ""
 ) -> dict[str, int]:
     """Send each node its message; return nodes by message id."""
+    # One message for each node, sent in one call
     messages = []
     for node, words in said.items():
         content = RecordDict({ABOUT: ConfigRecord(words)})
@@ -76,8 +77,8 @@ def words_of_answer(answer: Message) -> Words:
     """The words of an answer; if it is not valid, the reason under "refused"."""
     if not answer.has_content():
         return {"refused": str(answer.error.reason).partition(". ")[0]}
-    found = answer.content.get(ABOUT)
-    return dict(found) if isinstance(found, ConfigRecord) else {"refused": "its answer has no words"}
+    record = answer.content.get(ABOUT)
+    return dict(record) if isinstance(record, ConfigRecord) else {"refused": "its answer has no words"}
 
 
 def serialised_bytes(message: Any) -> int:
@@ -87,10 +88,10 @@ def serialised_bytes(message: Any) -> int:
 
 def _object_bytes(holder: Any) -> dict[str, int]:
     """Bytes of a Flower object and of its content, by object id."""
-    found = {holder.object_id: len(holder.deflate())}
+    sizes = {holder.object_id: len(holder.deflate())}
     for child in (holder.children or {}).values():
-        found |= _object_bytes(child)
-    return found
+        sizes |= _object_bytes(child)
+    return sizes
 
 
 class MessageNotFiniteError(ValueError):

@@ -118,6 +118,7 @@ def write_project(
     fkl.basics.errors.FklError
         For configurations that real sites cannot run, a folder with content, or if Flower is not installed.
     """
+    # Refuse what cannot be a project, before a file is written
     with requires_extra("flower", "flower"):
         import flwr  # noqa: F401 - the project is of no use without it
     for key, value in (("sites", sites), ("clients-per-site", clients_per_site)):
@@ -126,15 +127,18 @@ def write_project(
     require_fits(run)
     least = LEAST_OF_SUM if "secure" in run.conditions else 1
     require(sites >= least, "sites", sites, f"at least {least} for secure sums")
+    # A server of one round finds faults that would otherwise show when all sites wait
     with key_prefix("algo"):  # errors that the server would raise once all sites are connected
-        known = SharedFacts("", sites, clients_per_site, 1, ("x",), Scale())
-        LoneServer(method_of(run), known.common(run), known.clients)
+        facts = SharedFacts("", sites, clients_per_site, 1, ("x",), Scale())
+        LoneServer(method_of(run), facts.common(run), facts.clients)
+    # The configuration, resolved, is part of the project
     configuration = yaml.safe_dump(run.resolved, sort_keys=False, allow_unicode=True)
     said = {"label": run.algo.label, "sites": sites, "clients": clients_per_site, "version": __version__}
     quoted = configuration.replace("\\", "\\\\").replace('"', '\\"')  # inside three quotation marks of TOML
     settings = {"timeout": TIMEOUT_S, "configuration": quoted}
     name = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in folder.resolve().name.lower())
     several = [] if clients_per_site == 1 else [f"--clients-per-site {clients_per_site}"]
+    # All files of the project
     files = {
         "pyproject.toml": PYPROJECT.format(**said, **settings, name=f"sites-{name}"),
         "README.md": README.format(**said, words=" ".join([str(folder), f"--sites {sites}", *several, *words])),
@@ -142,6 +146,7 @@ def write_project(
         "sites/server_app.py": SERVER,
         "sites/client_app.py": CLIENT,
     }
+    # An existing folder must be empty, or a part of this project
     with report_write_errors(folder):  # a project that an interrupted call has begun is completed
         there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
         ours = all(

@@ -3,6 +3,12 @@
 A round counts completely or not at all. If a site does not answer in time, the server discards the round and repeats it
 without that site; the other sites discard it, too. The missing site is then absent, like an absent client in a
 simulation. A site that has restarted in the meantime takes part in the repeated round.
+
+For example, with three sites of 2 clients each, round 5 sends 6 clients' messages to sites 0, 1 and 2. Site 1 does not
+answer within timeout-s, so the server restores its state from before the round, and repeats round 5 with 4 clients. The
+parts in order: `train` is the run; `_begin` waits for all sites, which `_poll_sites` asks and `_admit_site` checks; a
+round is `_play_round`, which waits in `_await_sites` and runs `_play_exchanges`; an exchange is `_exchange`, or with
+secure sums `_sum_in_secret`, and both send and receive by `_answers`; `_collect_errors` asks for the sites' results.
 """
 
 import os
@@ -108,6 +114,7 @@ class SitesServer:
 
     def train(self) -> None:
         """Run the remaining rounds, request the sites' results, and write all files."""
+        # Continue from the last saved state if the folder has one
         self.now = now = self._begin()
         method = method_of(self._run)
         self.server = LoneServer(method, now.known.common(self._run), now.known.clients)
@@ -115,10 +122,12 @@ class SitesServer:
             self.server.state = now.server
         self._exchanges, self._hears_silence = method.exchanges, method.called_without_messages
         self._example = self._kind.example(self._run, now.known)
+        # A round, and from time to time the errors of all sites
         for t in range(now.book.rounds, now.known.rounds):
             self._say(self._play_round(t))
             if t + 1 == now.known.rounds or (t + 1) % self._report_every == 0:
                 now.book.errors[t + 1] = self._collect_errors()
+            # Save after each round, so a killed server loses one round at most
             now.server, now.finished = self.server.state, t + 1 == now.known.rounds
             if now.finished or time.monotonic() > self._written + TABLES_S:
                 self._write_tables()
@@ -134,6 +143,8 @@ class SitesServer:
         fkl.basics.errors.FklError
             If a new run has a site that cannot take part.
         """
+        # A run that goes on: all sites are away until they report, and count the sums of the interrupted round, which
+        # may have been seen
         now = read_state(self._folder / SEALED, ServerProgress)
         if now is not None:
             self._columns, self.members = list(now.known.columns), now.members
@@ -142,6 +153,7 @@ class SitesServer:
             t = now.book.rounds  # the interrupted round, because its sums may have been seen
             for number in (c for k, one in now.members.items() for c in self._kind.present(now.known, k, one.rows, t)):
                 now.summed[number] = now.summed.get(number, 0) + method_of(self._run).exchanges
+        # Wait for the sites; a run that goes on does not wait for ever, because rounds do without some sites
         until, self._next_word = np.inf if now is None else time.monotonic() + self._timeout, time.monotonic() + WORD_S
         while missing := [k for k in range(self._sites) if k not in self.members or self.members[k].away]:
             if now is None and self._out:
@@ -151,6 +163,7 @@ class SitesServer:
                 break
             self._poll_sites()
             self._pause(f"waiting for {_names_of_sites(missing)}")
+        # A new run: common facts such as the scale follow from all sites' reports
         if now is None:
             ends = [self._ends[k] for k in sorted(self._ends)]
             scale = common_scale(ends, self._run)
@@ -158,6 +171,7 @@ class SitesServer:
             rounds = self._kind.rounds(self._run, rows[-self._least], self._clients_per_site)
             known = SharedFacts(self._folder.name, self._sites, self._clients_per_site, rounds, ends[0].columns, scale)
             now = ServerProgress(self._project, known, None, self.members, Book.empty(rounds, self._sites), {}, {})
+        # Say what the run is, and how much of it is done
         self._words, self.known = words_of(now.known), now.known
         there = f"{count_of(self._sites, 'site')}, {count_of(self.known.clients, 'client')}"
         rounds_ = f"{count_of(self.known.rounds, 'round')}, {count_of(self.known.dimension, 'feature')}"
@@ -169,9 +183,11 @@ class SitesServer:
 
     def _poll_sites(self, silent: set[int] = frozenset()) -> None:  # type: ignore[assignment]
         """From time to time, ask nodes that are no site yet, or silent, for their identity; process their answers."""
+        # Look for new nodes from time to time, not in every poll
         now, playing = time.monotonic(), {one.node for one in self.members.values() if not one.away} - silent
         if now >= self._next_look:
             self._next_look, self._nodes = now + min(LOOK_S, self._timeout), list(self._grid.get_node_ids())
+        # Ask those that are due, and process all answers that have arrived
         due = [n for n in self._nodes if n not in playing and now >= self._again.get(n, now)]
         self._again |= dict.fromkeys(due, now + min(ASK_S, self._timeout))
         question: dict[int, Words] = {n: {"run": self._folder.name} for n in due}
@@ -181,6 +197,7 @@ class SitesServer:
 
     def _admit_site(self, node: int, about: dict[str, Any]) -> None:
         """Process a node's report of its identity."""
+        # Check the report, line by line: any mistake is a refusal with its reason
         k = -1
         try:
             if "site" in about or "refused" not in about:
@@ -193,6 +210,7 @@ class SitesServer:
             low, high = (tuple(map(float, about[name])) for name in ("low", "high"))
             ends = Ends(tuple(map(str, columns)), low, high, float(about["norm"]))
             ends.require_finite()
+            # It may be a site that was away: then it must have the same rows and the same memory as before
             session, before = str(about["session"]), self.members.get(k, Member(node, rows, away=True))
             if k in self.members and not before.away and before.node != node:
                 raise FklError(f"site {k} is node {before.node}, which is still connected")
@@ -200,6 +218,7 @@ class SitesServer:
                 raise FklError(f"it has {rows} rows, but had {before.rows}")
             if before.heard not in (int(about["heard"]), int(about["played"])):
                 raise FklError(f"it has lost its memory of {count_of(before.heard + 1, 'round')}")
+        # A refused node is asked again, since its user may correct the fault; the reason is printed once
         except (FklError, *BROKEN) as error:
             line = str(error) if isinstance(error, FklError) else f"its answer is not from fkl ({error})"
             of_ours = 0 <= k < self._sites
@@ -209,6 +228,7 @@ class SitesServer:
                 self._out[k] = line
             self._refused[node] = line
             return
+        # Accepted: store it as a member, and say so unless nothing has changed
         self._refused.pop(node, None)
         self._out.pop(k, None)
         if (before.node, before.session, before.away) == (node, session, False):
@@ -226,6 +246,7 @@ class SitesServer:
             If too many of these sites cannot take part any more.
         """
         self._next_word = 0.0
+        # Only sites with clients in this round count, and only those that are connected
         while True:
             self._poll_sites()
             able = sorted(k for k in self.members if self._present(k, t))
@@ -233,6 +254,7 @@ class SitesServer:
             if len(here) >= self._least:
                 return here
             wanted = f"{count_of(self._least - len(here), 'more site')} with rows left"
+            # If too few can ever take part, waiting has no end, so the run ends with the reasons
             out = [k for k in able if k in self._out]
             if len(able) - len(out) < self._least:
                 reasons = self._reasons(out)
@@ -258,20 +280,26 @@ class SitesServer:
 
     def _play_round(self, t: int) -> str:
         """Run one round, and repeat it without the sites that fail in it; return a line about it."""
+        # The state from before the round, to which a failed round returns
         begun, state = time.perf_counter(), self.server.state
         while True:
+            # Run all exchanges with the sites that are connected
             here = self._await_sites(t)
             asked = {k: replace(self.members[k]) for k in here}
             self.server.state, traffic = state, RoundTraffic()
             failed = self._play_exchanges(t, here, traffic)
             if not failed:
                 break
+            # A site that failed and is still the same process has not answered in time, so it is away. A site that
+            # restarted takes part again
             for k in failed:
                 self.members[k].away |= self._is_same_process(k, asked[k])
             gone = [k for k in failed if self.members[k].away]
             without = f"no answer of {_names_of_sites(gone)}; the round is repeated without" if gone else ""
             self._say(f"round {t + 1}: {without or f'{_names_of_sites(failed)} restarted; the round is repeated'}")
+            # The round's bytes are lost, but they were sent, so count them
             self.lost.sent, self.lost.heard = self.lost.sent + traffic.sent, self.lost.heard + traffic.heard
+        # The round counts: sites keep what they learned, and the book gets its bytes and its time
         for k in here:
             self.members[k].heard = t
         self.now.book.enter(here, traffic, seconds := time.perf_counter() - begun)
@@ -283,15 +311,19 @@ class SitesServer:
 
     def _play_exchanges(self, t: int, here: list[int], traffic: RoundTraffic) -> list[int]:
         """Run all exchanges of a round; return the sites that fail, with which the round is discarded."""
+        # Every client has the same share in a mean
         clients = [number for k in here for number in self._present(k, t)]
         share = np.full(len(clients), 1 / max(len(clients), 1))
         for exchange in range(self._exchanges):
+            # Messages down, and `like`, the form that every answer must have
             down = dict(zip(clients, self.server.broadcast(t, exchange, clients), strict=True))
             like, _ = self._example.play(t, exchange, down[clients[0]], len(clients))
             answers = self._exchange(t, exchange, here, down, like, traffic)
+            # Without one site the round is void, because the messages of its clients would be missing
             failed = [k for k in here if k not in answers]
             if failed:
                 return failed
+            # Messages of clients that have none to send are None; the server's part of the method takes the others
             up = [packet for k in here for packet in answers[k] if packet is not None]
             for number in clients if up else ():
                 self.now.summed[number] = self.now.summed.get(number, 0) + 1
@@ -312,6 +344,7 @@ class SitesServer:
 
         All answers must have the form of the packet `like` and finite numbers.
         """
+        # Write each site's packets, one for each of its clients
         said, is_secret = {}, like is not None and "secure" in self._run.conditions
         for k in here:
             packets = [down[number] for number in self._present(k, t)]
@@ -321,9 +354,11 @@ class SitesServer:
             when = {"round": t, "exchange": exchange, "together": len(down), "heard": self.members[k].heard}
             said[k] = {**self._words, **when, "arrays": arrays, "forms": forms}
             traffic.down[k] = traffic.down.get(k, 0) + sum(one.size for one in packets if one is not None)
+        # With secure sums, the server must not see a site's packets, so they are exchanged in phases of their own
         if is_secret and like is not None:
             return self._sum_in_secret(t, exchange, here, said, like, traffic)
-        found: dict[int, list[Packet | None]] = {}
+        # Read the answers as they arrive, and check them against `like`
+        packets_of: dict[int, list[Packet | None]] = {}
         slowest, diverged = 0.0, 0
         for k, about in self._answers(said, "train", traffic, str(t + 1)):
             try:
@@ -333,17 +368,19 @@ class SitesServer:
                 for packet in packets:
                     require_like(packet, like)
                 slowest = max(slowest, float(about["seconds"]))
+            # A wrong answer is treated like a missing one
             except BROKEN as error:
                 self._say(f"site {k}: its answer is not from fkl ({error})")
                 diverged += isinstance(error, MessageNotFiniteError)
                 continue
-            found[k] = packets
+            packets_of[k] = packets
             traffic.up[k] = traffic.up.get(k, 0) + sum(one.size for one in packets if one is not None)
         traffic.played += slowest
+        # If all sites diverged, no repetition helps
         if diverged == len(here):
             label = self._run.algo.label
             raise FklError(f"round {t + 1}: no site has finite numbers left, so {label} has diverged; {MEND}")
-        return found
+        return packets_of
 
     def _sum_in_secret(
         self, t: int, exchange: int, here: list[int], said: dict[int, Words], like: Packet, traffic: RoundTraffic
@@ -354,6 +391,7 @@ class SitesServer:
         """
         secret = Sum(self._run.conditions["secure"], here, like)
         letters = dict.fromkeys(here, b"")
+        # In each phase, every site sends a letter, and the server passes letters on
         for phase in range(PHASES):
             when = {"round": t, "exchange": exchange, "phase": phase, "threshold": secret.threshold}
             words = {k: {**(said[k] if phase == 0 else self._words), **when, "letter": letters[k]} for k in here}
@@ -366,13 +404,16 @@ class SitesServer:
                     self._say(f"site {k}: its answer is not from fkl ({error})")
                     continue
                 up[k] = letter
+            # Bytes in both directions
             for k in here:
                 traffic.down[k] = traffic.down.get(k, 0) + len(letters[k])
                 traffic.up[k] = traffic.up.get(k, 0) + len(up.get(k, b""))
+            # A site that is missing before the last phase makes the round void
             if phase < PHASES - 1:
                 if len(up) < len(here):
                     return {k: [] for k in up}
                 letters = secret.pass_on(phase, up)
+        # The sum is the message of the first client; those of the others are empty
         try:
             packets = iter(secret.packets(up, sum(len(self._present(k, t)) for k in here)))
         except FklError as error:
@@ -382,22 +423,25 @@ class SitesServer:
 
     def _collect_errors(self) -> dict[int, Errors]:
         """Request the errors so far from the connected sites, which also write their predictions and models."""
-        words = self._words | {"played": self.now.book.rounds, "server": to_bytes(self.server.state)}
-        said = {k: words | {"heard": one.heard} for k, one in self.members.items() if not one.away}
-        found = {}
+        # Ask for errors, predictions and models; a site that is away is not asked
+        question = self._words | {"played": self.now.book.rounds, "server": to_bytes(self.server.state)}
+        said = {k: question | {"heard": one.heard} for k, one in self.members.items() if not one.away}
+        errors_of = {}
         for k, about in self._answers(said, "evaluate", self.lost, "results"):
             try:
+                # A site cannot have judged more rows than it has
                 names = ("error", "baseline", "target", "target_squared")
-                found[k] = Errors(int(about["rows"]), *(float(about[name]) for name in names))
-                if not 0 <= found[k].rows <= self.members[k].rows:
-                    raise ValueError(f"{found.pop(k).rows} rows, but it has {self.members[k].rows}")
+                errors_of[k] = Errors(int(about["rows"]), *(float(about[name]) for name in names))
+                if not 0 <= errors_of[k].rows <= self.members[k].rows:
+                    raise ValueError(f"{errors_of.pop(k).rows} rows, but it has {self.members[k].rows}")
                 self.now.sent[k] = int(about["sent"])
             except BROKEN as error:
                 self._say(f"site {k}: its report is not from fkl ({error})")
-        if silent := [k for k in said if k not in found]:
+        # Name the sites that did not report, so a user knows whose numbers are missing
+        if silent := [k for k in said if k not in errors_of]:
             theirs = "its errors, predictions and model" if len(silent) == 1 else "their errors, predictions and models"
             self._say(f"no report of {_names_of_sites(silent)}: {theirs} may be missing")
-        return found
+        return errors_of
 
     # --- Flower
 
@@ -405,22 +449,26 @@ class SitesServer:
         self, said: dict[int, Words], kind: str, traffic: RoundTraffic, group: str
     ) -> Iterator[tuple[int, Words]]:
         """Answers of sites as they arrive, until the time limit; none from sites that refuse or have restarted."""
+        # Send the messages; a node that plays need not be asked for its identity for a while
         members = {k: replace(self.members[k]) for k in said}
         site_of = {one.node: k for k, one in members.items()}
         contents = {members[k].node: words for k, words in said.items()}
         asked, begun = push_messages(self._grid, contents, kind, self._timeout, traffic, group), time.monotonic()
         self._again |= {node: begun + ASK_S for node in site_of}
         ended: set[int] = set()  # nodes whose site may restart before the time limit
+        # Collect answers until none is missing or the time is over
         while (asked or ended) and (waited := time.monotonic() - begun) < self._timeout:
             for node, answer in pull_answers(self._grid, asked, traffic):
                 k = site_of[node]
                 about = words_of_answer(answer)
+                # The node has ended; its site may restart in time, and is then asked again in a repeated round
                 if members[k].session and not answer.has_content() and answer.error.code in GONE:
                     ended.add(node)
                 elif "refused" in about:
                     self._say(f"site {k}: {about['refused']}")
                 else:
                     yield k, about
+            # Do not wait for nodes whose site is another process now: it has lost the message
             if silent := ended | set(asked.values()):
                 self._poll_sites({node for node in silent if members[site_of[node]].session})
                 back = {node for node in silent if not self._is_same_process(k := site_of[node], members[k])}
@@ -441,6 +489,7 @@ class SitesServer:
 
     def _summary(self) -> Iterator[str]:
         """Lines about the result and its cost."""
+        # What the privacy cost, if messages have noise; then errors, bytes and time
         book = self.now.book
         if noise_of(self._run) is not None:
             yield self._privacy_spent()

@@ -43,13 +43,13 @@ class Site:
     """
 
     def __init__(self, context: Context, about: Mapping[str, Any]) -> None:
-        own = context.node_config
+        node_config = context.node_config
         self._context, self.run = context, run_of(str(context.run_config["configuration"]))
-        number, path = own.get("site"), own.get("path")
+        number, path = node_config.get("site"), node_config.get("path")
         fits = isinstance(number, int) and number >= 0
         require(fits, "site", number, "the site's number, from 0, in --node-config")
         require(isinstance(path, str), "path", path, "the file of the site's rows, in --node-config")
-        self.number, self._path, self.session = int(number), Path(str(path)), str(own.get("session", ""))
+        self.number, self._path, self.session = int(number), Path(str(path)), str(node_config.get("session", ""))
         self._about = about
 
     @property
@@ -124,25 +124,30 @@ def hello(site: Site, given: Words) -> Words:
 
 def turn(site: Site, given: Words) -> Words:
     """Do one exchange of a round: call the contract's function `client` for each client, and return the messages."""
+    # A later phase of secure sums has no method in it
     if given.get("phase", 0):
         return {"letter": answer_of_mask(site, given), "seconds": 0.0}
+    # The clients of this site that take part
     begun, t, exchange = time.perf_counter(), int(given["round"]), int(given["exchange"])
     memory, numbers = site.memory, site.clients.present(site.known, site.number, len(site.table.y), t)
     states, up = memory.begin(t, exchange, int(given["heard"])), []
+    # Client by client: its state, the message down, its turn, the message up
     for number, down in zip(numbers, read_packets(given["arrays"], given["forms"]), strict=True):
         client = site.clients.client(number)
         client.state = states.get(number, client.state)
         packet, shown = client.play(t, exchange, down, int(given["together"]))
         states[number] = client.state
+        # What the site remembers: states, numbers of messages, predictions
         memory.sent[number] = memory.sent.get(number, 0) + (packet is not None)
         if shown is not None and "y_hat" in shown:
             memory.predicted(site.clients.row(number, t), shown["y_hat"][0])
         up.append(packet)
     memory.end(t, exchange, states)
+    # With secure sums, only the sum of the clients goes under the mask
     secure, sends = site.run.conditions.get("secure"), [packet for packet in up if packet is not None]
     if secure is not None and sends:
-        each = np.stack([message_residues(packet, secure.bits) for packet in sends])
-        memory.mask = Mask(each.sum(axis=0, dtype=np.uint64), int(given["threshold"]))
+        of_clients = np.stack([message_residues(packet, secure.bits) for packet in sends])
+        memory.mask = Mask(of_clients.sum(axis=0, dtype=np.uint64), int(given["threshold"]))
         letter = answer_of_mask(site, given)
         return {"letter": letter, "seconds": time.perf_counter() - begun}
     site.remember()
@@ -165,13 +170,16 @@ def results(site: Site, given: Words) -> Words:
 
     With noise on messages, which protects the rows, the sums are not reported.
     """
+    # Bring the memory to the last round that the server completed
     memory, clients, scale = site.memory, site.clients, site.known.scale
     memory.settle(int(given["heard"]))  # not stored: a server that ends before it seals its state goes back a round
+    # A method with a final function writes it
     function = None
     if memory.state and hasattr(site.run.algo, "functions"):
         server = of_bytes(given["server"], object)
         function = clients.functions(server, memory.state, int(given["played"]))
         site.write_model(function)
+    # Predictions of rows, and their errors in the metric of the loss
     predicted = clients.predicted(memory.y_hat, function)
     site.write_predictions(predicted)
     there = ~np.isnan(predicted)
@@ -179,6 +187,7 @@ def results(site: Site, given: Words) -> Words:
     loss = clients.problem.loss
     error = loss.shown(predicted[there], y)[loss.columns[0]]
     sums = error.sum(), clients.baseline_errors(predicted).sum(), y.sum(), (y**2).sum()
+    # With noise, errors would reveal what the noise hides
     noisy = noise_of(site.run) is not None
     names = "error", "baseline", "target", "target_squared"
     said = {name: np.nan if noisy else float(value) for name, value in zip(names, sums, strict=True)}
@@ -205,6 +214,7 @@ def _answer_with(answer: Callable[[Site, Words], Words]) -> Callable[[Message, C
     """The function that Flower calls. Errors are printed only at the site, because a message may quote a cell."""
 
     def reply(message: Message, context: Context) -> Message:
+        # A site answers each message; a fault is an answer, too
         try:
             given = dict(message.content[ABOUT])
             words: Words = answer(Site(context, given), given)

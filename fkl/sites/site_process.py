@@ -67,20 +67,23 @@ def join_superlink(superlink: str, number: int, rows: Path, certificates: Path |
     fkl.basics.errors.FklError
         For a key or certificates that cannot be read.
     """
+    # Refuse wrong arguments before connecting
     require(rows.is_file(), "rows", rows, "the file of the site's rows")
     tls = certificates is not None
     require(tls or key is None, "key", key, "given with --certificates, because Flower checks keys only over TLS")
     trusted, keys = None if certificates is None else _read_file(certificates), None if key is None else _read_keys(key)
+    # A node with a key must leave before it can join again
     number_of_node = rows.with_name(f"{rows.stem}.site{number}.node")
     if keys is not None and number_of_node.exists():
         with suppress(ValueError):  # a file without a number is replaced
             _end_membership(int(number_of_node.read_bytes()), superlink, trusted, keys)
+    # Join, remember the node's number, and answer until stopped
     with http_request_response(superlink, not tls, trusted, keys) as (node, *calls):
         write_text(number_of_node, f"{node}\n")
         print(f"site {number} has joined {superlink} as node {node}", flush=True)
-        own = {"site": number, "path": str(rows), "session": secrets.token_hex(8)}
+        node_config = {"site": number, "path": str(rows), "session": secrets.token_hex(8)}
         with suppress(KeyboardInterrupt):
-            _answer_messages(node, own, *calls)
+            _answer_messages(node, node_config, *calls)
 
 
 def _end_membership(node: int, superlink: str, trusted: bytes | None, keys: Keys) -> None:
@@ -105,11 +108,13 @@ def _answer_messages(
     """Receive one message after another, and send the answers."""
     app, contexts, last = client_app(), dict[int, Context](), time.monotonic()
     while True:
+        # Wait for a message, less often if none has come for long
         try:
             if (received := receive()) is None:
                 time.sleep(min(max(PAUSE_S, (time.monotonic() - last) / 10), LONGEST_PAUSE_S))
                 continue
             run_id, tree = int(received[0].metadata.run_id), received[1]
+            # A new run: its project and its settings
             if run_id not in contexts:
                 run = get_run(run_id)
                 given = get_fused_config_from_fab(get_fab(run.fab_hash, run_id).content, run)
@@ -121,14 +126,17 @@ def _answer_messages(
             def confirmed(name: str, run_id: int = run_id) -> None:
                 confirm(run_id, name)
 
+            # Receive the message in pieces, and check them
             message = pull_and_inflate_object_from_tree(
                 tree, pull, confirmed, return_type=Message, initial_backoff=PAUSE_S, max_time=PULL_S
             )
             message.metadata.__dict__["_message_id"] = tree.object_id  # as Flower sets it; the bytes lack it
             TaskIdentity.run_id, TaskIdentity.node_id, TaskIdentity.task_id = run_id, node, 0
+            # The site's own code answers
             begun = time.perf_counter()
             answer = app(message, contexts[run_id])
             answer.metadata.__dict__["_message_id"] = answer.object_id
+            # Send the answer's head, then the pieces that the server lacks
             with no_object_id_recompute():
                 contents = {name: one.deflate() for name, one in get_all_nested_objects(answer).items()}
                 header = remove_content_from_message(answer)

@@ -71,6 +71,7 @@ class SiteMemory:
         fkl.basics.errors.FklError
             If the server has completed a round that is not in this memory.
         """
+        # The server has completed the round: keep it. If not, forget it
         if heard == self.round >= 0:
             self.state, self.heard = self.after, heard
         elif heard != self.heard:
@@ -87,6 +88,7 @@ class SiteMemory:
         fkl.basics.errors.FklError
             If this memory does not have the previous exchange.
         """
+        # The first exchange of a round begins from the settled state
         if exchange == 0:
             self.settle(heard)
             return deepcopy(self.state)
@@ -173,10 +175,10 @@ def of_arrays(arrays: Mapping[str, NDArray[Any]], kind: type[Kind]) -> Kind:
     TypeError
         For a value of another kind; other errors for arrays that `to_arrays` did not make.
     """
-    found = Reader(dict(arrays), None).value(json.loads(arrays[TEXT].tobytes()))
-    if not isinstance(found, kind):
-        raise TypeError(f"a {type(found).__name__}")
-    return found
+    value = Reader(dict(arrays), None).value(json.loads(arrays[TEXT].tobytes()))
+    if not isinstance(value, kind):
+        raise TypeError(f"a {type(value).__name__}")
+    return value
 
 
 def to_bytes(value: Any) -> bytes:
@@ -217,7 +219,7 @@ def unfinished_folder(out: Path, settings: Any) -> Path | None:
     project = project_of(settings)
     for file in sorted(out.glob(f"*/{SEALED}"), key=lambda file: file.stat().st_mtime, reverse=True):
         if project.encode() in file.read_bytes():  # other projects may have classes that are not loaded
-            found = read_state(file, ServerProgress)
-            if found is not None and found.project == project and not found.finished:
+            progress = read_state(file, ServerProgress)
+            if progress is not None and progress.project == project and not progress.finished:
                 return file.parent
     return None

@@ -139,15 +139,17 @@ class Book:
         unit : float
             Size of 1 on the common scale, in the target's units.
         """
+        # rounds.csv: a row per round, with errors where sites have reported
         blank = dict.fromkeys(Errors(0, 0, 0, 0, 0).columns(*names, unit), "")
         lines = [",".join([*COLUMNS, *blank])]
         for t in range(self.rounds):
             sites = " ".join(map(str, np.flatnonzero(self.here[t])))
             bytes_ = self.up[t].sum(), self.down[t].sum(), self.sent[t], self.heard[t]
-            found = self.errors.get(t + 1)
-            errors = _as_text(Errors.total(found).columns(*names, unit)) if found else blank
+            errors_now = self.errors.get(t + 1)
+            errors = _as_text(Errors.total(errors_now).columns(*names, unit)) if errors_now else blank
             lines.append(",".join(map(str, [t + 1, sites, *bytes_, f"{self.seconds[t]:.3f}", *errors.values()])))
         write_text(folder / "rounds.csv", "\n".join([*lines, ""]))
+        # sites.csv: a row per site, with its last errors
         lines = [",".join(["site", "rows", "rounds", "uplink_bytes", "downlink_bytes", "predicted", *blank])]
         last = self.last_errors
         for k, n in sorted(rows.items()):
@@ -159,19 +161,20 @@ class Book:
 
     def summary(self, names: tuple[str, str], unit: float) -> Iterator[str]:
         """Lines with the result of all sites together, and of each site."""
+        # Without reports, or with noise, there are no errors to show
         last = self.last_errors
         if not last or not np.isfinite(Errors.total(last).error):
             return
-        for who, one in (("all sites", Errors.total(last)), *((f"site {k}", last[k]) for k in sorted(last))):
-            told = one.columns(*names, unit)
-            error, baseline = (told[name] for name in names)
-            words = f"{names[0]} {error:.4g} ({names[1]} {baseline:.4g})"
-            if "r2" in told:
-                words = (
-                    f"error {told['rmse_in_units']:.4g} in the target's units "
-                    f"(predicting the mean: {unit * baseline**0.5:.4g}), R2 {told['r2']:.3f}, {names[0]} {error:.4g}"
+        for who, errors in (("all sites", Errors.total(last)), *((f"site {k}", last[k]) for k in sorted(last))):
+            columns = errors.columns(*names, unit)
+            error, baseline = (columns[name] for name in names)
+            sentence = f"{names[0]} {error:.4g} ({names[1]} {baseline:.4g})"
+            if "r2" in columns:
+                sentence = (
+                    f"error {columns['rmse_in_units']:.4g} in the target's units "
+                    f"(predicting the mean: {unit * baseline**0.5:.4g}), R2 {columns['r2']:.3f}, {names[0]} {error:.4g}"
                 )
-            yield f"{who}: {words}, {count_of(one.rows, 'prediction')}"
+            yield f"{who}: {sentence}, {count_of(errors.rows, 'prediction')}"
 
 
 def _as_text(columns: Mapping[str, float]) -> dict[str, str]:

@@ -58,9 +58,11 @@ def run_trial(project: Path, files: Sequence[Path], folder: Path) -> int:
     int
         Exit status of the run.
     """
+    # Read all files first: a fault is then found before processes start
     require_sites(project, files)
     ended = ""  # the server's last line: where its files are, or its error
 
+    # The last line says how the server ended
     def heard(line: str) -> None:
         nonlocal ended
         if line.startswith(("files: ", "error: ")):
@@ -68,15 +70,16 @@ def run_trial(project: Path, files: Sequence[Path], folder: Path) -> int:
         elif _is_ours(line) and not ended:  # after an error, Flower prints where it was raised
             print_lines(line)
 
+    # Run the deployment, and explain an early end by its logs
     with _exit_on_sigterm(), Deployment(folder, files) as deployment:
         deployment.run(project, heard)
-        kind, _, told = ended.partition(": ")
+        kind, _, place = ended.partition(": ")
         if kind == "error":
-            raise FklError(told, help=deployment.reasons())
+            raise FklError(place, help=deployment.reasons())
         if kind != "files":
             log = folder / ("run.log" if deployment.status else "superlink.log")
             raise FklError(f"the server has ended early: see {log}; {GOES_ON}", help=deployment.reasons())
-    for line in _what_is_left(folder / "flower" / Path(told).name, files):
+    for line in _what_is_left(folder / "flower" / Path(place).name, files):
         print_lines(line)
     return deployment.status
 
@@ -99,6 +102,7 @@ def require_sites(project: Path, files: Sequence[Path]) -> None:
     fkl.basics.errors.FklError
         The message names the site and its file.
     """
+    # What the project says about sites and configuration
     toml = project / "pyproject.toml"
     require(toml.is_file(), "project", project, "a folder that fkl flower init has written")
     try:
@@ -111,6 +115,7 @@ def require_sites(project: Path, files: Sequence[Path]) -> None:
         raise FklError(
             f"{there}, but {project} is for {count_of(sites, 'site')}: give one file per site, in their order"
         )
+    # The tables of all sites, which must fit each other
     run = run_of(configuration)
     tables: list[Table] = []
     for k, file in enumerate(files):
@@ -118,12 +123,13 @@ def require_sites(project: Path, files: Sequence[Path]) -> None:
             require(file.is_file(), "rows", file, "the file of the site's rows")
             tables.append(table := own_table(run, str(file)))
             require_site(len(table.y), table.feature_names, tables[0].feature_names, clients)
+    # The facts that a server would compute, and every site with them
     scale = common_scale([ends_of(run, table, clients, k) for k, table in enumerate(tables)], run)
     rounds = kind_of(run).rounds(run, max(len(table.y) for table in tables), clients)
-    known = SharedFacts("", sites, clients, rounds, tables[0].feature_names, scale)
+    facts = SharedFacts("", sites, clients, rounds, tables[0].feature_names, scale)
     for k, (file, table) in enumerate(zip(files, tables, strict=True)):
         with _site_in_errors(k, file):
-            kind_of(run)(run, known, in_order(table, known.columns), k)
+            kind_of(run)(run, facts, in_order(table, facts.columns), k)
 
 
 @contextmanager
@@ -140,10 +146,10 @@ def _what_is_left(server: Path, files: Sequence[Path]) -> Iterator[str]:
     yield f"server: {server}"
     model: Path | None = None
     for k, file in enumerate(files):
-        own = file.with_name(f"{file.stem}.site{k}.{server.name}")
-        files_of_site = [name for name in ("predictions.csv", "model.npz") if (own / name).is_file()]
-        yield f"site {k}: rows of {file}; {' and '.join(files_of_site) or 'no file'} in {own}"
-        model = model or (own / "model.npz" if "model.npz" in files_of_site else None)
+        file_left = file.with_name(f"{file.stem}.site{k}.{server.name}")
+        files_of_site = [name for name in ("predictions.csv", "model.npz") if (file_left / name).is_file()]
+        yield f"site {k}: rows of {file}; {' and '.join(files_of_site) or 'no file'} in {file_left}"
+        model = model or (file_left / "model.npz" if "model.npz" in files_of_site else None)
     if model is not None:
         yield f"to predict: fkl predict {shlex.quote(str(model))} NEW_ROWS.csv"
 
@@ -174,20 +180,24 @@ class Deployment:
     """
 
     def __init__(self, folder: Path, files: Sequence[Path], database: str = ":flwr-in-memory:") -> None:
+        # Files and processes of this deployment
         self._database = database
         self.folder, self.files, self.status = folder.resolve(), [file.resolve() for file in files], 0
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._begins: dict[str, int] = {}  # place where this deployment's part of a log begins
+        # A home of its own, so the user's Flower is not touched
         home = self.folder / "home"
         with report_write_errors(home):
             home.mkdir(parents=True, exist_ok=True)
         write_certificates(self.folder)
+        # A free port, and a connection with this deployment's certificate
         with socket.socket() as free:
             free.bind((HERE, 0))
             self.link = int(free.getsockname()[1])
         connection = f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "{HERE}:{self.link}"\n'
         with_certificate = f'{connection}root-certificates = "{self.folder / "ca.crt"}"\n'
         (home / "config.toml").write_text(with_certificate, encoding="utf-8")
+        # No telemetry, fast polls, one thread per process, and a mark that processes carry
         self.environment = os.environ | {
             "FLWR_TELEMETRY_ENABLED": "0",
             "FLWR_DISABLE_UPDATE_CHECK": "1",
@@ -226,6 +236,7 @@ class Deployment:
 
     def start(self, name: str, *words: str) -> None:
         """Start a process in a new process group, with its output in NAME.log."""
+        # Each process has its log and its group, so it can be ended with its children
         with (self.folder / f"{name}.log").open("ab") as log:
             self._begins.setdefault(name, log.tell())
             self._running[name] = subprocess.Popen(
@@ -264,6 +275,7 @@ class Deployment:
 
     def run(self, project: Path, heard: Callable[[str], None]) -> str:
         """Run a project to its end, pass each line of its log to `heard`, and return the number of the run."""
+        # Start Flower's run, and follow its log from where it begins
         log, number = self.folder / "run.log", ""
         begin = log.stat().st_size if log.exists() else 0
         self.start("run", "flwr", "run", str(project.resolve()), "here", "--stream")
@@ -271,6 +283,7 @@ class Deployment:
         with log.open(encoding="utf-8", errors="replace") as stream:
             stream.seek(begin)
             while True:
+                # Ask first whether the process has ended: if so, all of its lines can be read
                 ended = process.poll() is not None
                 while line := stream.readline():
                     if "started run " in line:
@@ -293,14 +306,14 @@ class Deployment:
 
     def reasons(self) -> list[str]:
         """The last error in each site's log, with the file of its rows."""
-        found = []
+        lines = []
         for k, file in enumerate(self.files):
             log = self.folder / f"site{k}.log"
             with suppress(OSError), log.open(errors="replace") as stream:
                 stream.seek(self._begins.get(f"site{k}", 0))
                 errors = [line.strip().removeprefix("error: ") for line in stream if line.startswith("error: ")]
-                found += [f"site {k} ({file}): {line.removeprefix(f'{file}: ')}; {log}" for line in errors[-1:]]
-        return found
+                lines += [f"site {k} ({file}): {line.removeprefix(f'{file}: ')}; {log}" for line in errors[-1:]]
+        return lines
 
     def _flwr(self, *words: str) -> None:
         """Run one of Flower's commands."""
@@ -335,16 +348,17 @@ def _ends_with_the_trial() -> Callable[[], object] | None:
 
 def write_certificates(folder: Path) -> None:
     """Write a certificate authority for one day, ca.crt, and this machine's certificate, server.crt and server.key."""
+    # Keys of the authority and of the server; both are valid for a day
     authority, server, now = (
         ec.generate_private_key(ec.SECP384R1()),
         ec.generate_private_key(ec.SECP384R1()),
         _current_time(),
     )
-    own = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fkl's authority of one day")])
+    authority_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fkl's authority of one day")])
     here = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, HERE)])
 
     def signed(name: x509.Name, key: Any, is_authority: bool) -> bytes:
-        made = x509.CertificateBuilder().subject_name(name).issuer_name(own).public_key(key.public_key())
+        made = x509.CertificateBuilder().subject_name(name).issuer_name(authority_name).public_key(key.public_key())
         made = made.serial_number(x509.random_serial_number()).not_valid_before(now - timedelta(hours=1))
         made = made.not_valid_after(now + timedelta(days=1))
         made = made.add_extension(x509.BasicConstraints(is_authority, None), critical=True)
@@ -352,7 +366,8 @@ def write_certificates(folder: Path) -> None:
             made = made.add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address(HERE))]), critical=False)
         return made.sign(authority, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 
-    (folder / "ca.crt").write_bytes(signed(own, authority, True))
+    # The authority's certificate, the server's, and the server's key, which only the user can read
+    (folder / "ca.crt").write_bytes(signed(authority_name, authority, True))
     (folder / "server.crt").write_bytes(signed(here, server, False))
     _write_secret(folder / "server.key", server, serialization.PrivateFormat.TraditionalOpenSSL)
 

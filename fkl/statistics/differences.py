@@ -316,18 +316,18 @@ def widening_factor(parts: ArrayLike, blocks: int, unit: str) -> float:
     away = np.asarray(parts, np.float64)
     away = away - away.mean()
     n = len(away)
-    found = away[1:] @ away[:-1] / max(away @ away, np.finfo(float).tiny)
-    found += (1 + 3 * max(found, 0)) / n
-    if found <= MOST_CORRELATION:
+    correlation = away[1:] @ away[:-1] / max(away @ away, np.finfo(float).tiny)
+    correlation += (1 + 3 * max(correlation, 0)) / n
+    if correlation <= MOST_CORRELATION:
         return 1.0
-    upper = min(found + np.sqrt(max(1 - found**2, 0) / n), HIGHEST)
+    upper = min(correlation + np.sqrt(max(1 - correlation**2, 0) / n), HIGHEST)
     a = brentq(lambda a: np.expm1(-a) ** 2 / (2 * (a + np.expm1(-a))) - upper, 1e-3, 10)
     A = a * n / blocks
     factor = float(A / (A + np.expm1(-A)))
     if factor > WIDEST:
         raise FklError(
             f"cannot be told from these {unit}s: the differences of neighbouring {unit}s are correlated over more than "
-            f"a block, one of {blocks} (correlation {min(found, 1):.2f} of quarters of blocks); "
+            f"a block, one of {blocks} (correlation {min(correlation, 1):.2f} of quarters of blocks); "
             + ("more rows are needed" if unit == "row" else "a longer stream is needed")
         )
     return factor

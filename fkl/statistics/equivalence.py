@@ -117,15 +117,15 @@ class Equivalence:
     def why(self) -> str:
         """The outcome in words."""
         if self.outcome == AGREES:
-            words = f"to within {self.within:.1f} %" + f", though not the same, {self.off}" * (self.l > 0)
+            sentence = f"to within {self.within:.1f} %" + f", though not the same, {self.off}" * (self.l > 0)
         else:
-            words = self.off if self.outcome == DIFFERS else f"{self.off}; {self.needed}"
+            sentence = self.off if self.outcome == DIFFERS else f"{self.off}; {self.needed}"
         if np.isnan(self.s_p) or min(self.n, self.R) < 2:
-            return words
+            return sentence
         # If the ratio of both variances is outside its 95 % range, this is reported but decides nothing.
         low, high = fdtri(self.R - 1, self.n - 1, [LEVEL / 2, 1 - LEVEL / 2])
         differ = not low * self.s_p**2 <= self.s**2 <= high * self.s_p**2
-        return words + f"; spreads differ, theirs {self.s_p:.3g}, ours {self.s:.3g}" * differ
+        return sentence + f"; spreads differ, theirs {self.s_p:.3g}, ours {self.s:.3g}" * differ
 
     @property
     def needed(self) -> str:

@@ -62,13 +62,13 @@ class StudyAnswer:
     @classmethod
     def of(cls, plan: Plan) -> "StudyAnswer":
         """Compare the runs that have ended."""
-        found = judged_results(plan)
-        verdicts = {one.dataset.name: one.verdicts for one in found if one.verdicts}
+        judged_sets = judged_results(plan)
+        verdicts = {one.dataset.name: one.verdicts for one in judged_sets if one.verdicts}
         differences = {name: {(one.a, one.b): one.difference for one in some} for name, some in verdicts.items()}
-        ends = {method: key for one in found for method, key in one.ends.items()}
+        ends = {method: key for one in judged_sets for method, key in one.ends.items()}
         sources = {part.name: part.source for part in plan.datasets}
         over = over_data_sets(differences, plan.margin, ends, sources, once=plan.once)
-        return cls(plan, found, verdicts, over)
+        return cls(plan, judged_sets, verdicts, over)
 
     @property
     def finished(self) -> bool:
@@ -87,15 +87,15 @@ class StudyAnswer:
             [f"Over {count_of(self.over[0].difference.n, 'data set')}, {self._said(self.over)}."] if self.over else []
         )
         over = over or self._counted
-        each = [line for one in self.judged if (said := self._said_on(one)) for line in self._on(one, said)]
-        return [*over, *each, *self.untuned, *self.unlike, *self.limits] or ["No two methods have been judged yet."]
+        lines = [line for one in self.judged if (said := self._said_on(one)) for line in self._on(one, said)]
+        return [*over, *lines, *self.untuned, *self.unlike, *self.limits] or ["No two methods have been judged yet."]
 
     @property
     def untuned(self) -> list[str]:
         """A sentence on the methods that no search tuned, or an empty list."""
         by_names: dict[str, list[str]] = {}
-        for one in self.judged:
-            by_names.setdefault(", ".join(self.plan.not_tuned(one.dataset)), []).append(one.dataset.name)
+        for judged_set in self.judged:
+            by_names.setdefault(", ".join(self.plan.not_tuned(judged_set.dataset)), []).append(judged_set.dataset.name)
         several = len(by_names) > 1
         return [
             f"Not tuned{(' on ' + ', '.join(datasets)) * several}: {names}."
@@ -106,6 +106,7 @@ class StudyAnswer:
     @property
     def unlike(self) -> list[str]:
         """A sentence for each method whose pooled learner is smaller, because a key of it counts for each client."""
+        # The pooled learner is a single client, so a key that counts for each client gives it less in total
         said = []
         for method in self.plan.methods:
             kind = class_of(method, self.plan.folders)
@@ -134,23 +135,26 @@ class StudyAnswer:
         by_key: dict[str, list[str]] = {}
         for dataset, method, key, end in self.ends:
             by_key.setdefault(f"{key} of {method} ({end} end", []).append(dataset)
-        found = [f"{words} on {', '.join(datasets)})" for words, datasets in by_key.items()]
+        lines = [f"{words} on {', '.join(datasets)})" for words, datasets in by_key.items()]
         wider = "with wider ranges these methods may be better than here"
-        return [f"At the limit of its range: {'; '.join(found)}; {wider}."] if found else []
+        return [f"At the limit of its range: {'; '.join(lines)}; {wider}."] if lines else []
 
     @property
     def _counted(self) -> list[str]:
         """How many data sets each method leads, if there are too few for a test; empty for one data set."""
-        ended = [one for one in self.judged if one.dataset.name in self.verdicts]
-        sources = len({one.dataset.source for one in ended})
+        # The best method of each data set that has verdicts
+        ended = [judged_set for judged_set in self.judged if judged_set.dataset.name in self.verdicts]
+        sources = len({judged_set.dataset.source for judged_set in ended})
         leading: dict[str, int] = {}
-        for one in ended:
-            levels = {name: one.level(name) for name in one.methods if name in self._names}
-            if known := {name: value for name, value in levels.items() if np.isfinite(value)}:
-                best = min(known, key=known.__getitem__)
+        for judged_set in ended:
+            levels = {name: judged_set.level(name) for name in judged_set.methods if name in self._names}
+            if levels_known := {name: value for name, value in levels.items() if np.isfinite(value)}:
+                best = min(levels_known, key=levels_known.__getitem__)
                 leading[best] = leading.get(best, 0) + 1
+        # With one data set or method, nothing is to be counted
         if sources < 2 or sum(leading.values()) < 2 or len(self._names) < 2:
             return []
+        # Why there is no test, and how often each method leads
         few = "no test over them was possible" if sources >= LEAST_DATA_SETS else f"a test needs {LEAST_DATA_SETS}"
         said = ", ".join(f"{name} on {number}" for name, number in sorted(leading.items(), key=lambda item: -item[1]))
         again = f" ({len(ended)} settings)" * (len(ended) > sources)
@@ -165,6 +169,7 @@ class StudyAnswer:
         rows, of_all = judged.rows_read
         counted = f" ({rows:,} of {of_all:,} rows judged in a seed)" if rows and of_all else ""
         levels = {name: value for name in judged.methods if np.isfinite(value := judged.level(name))}
+        # If the verdict does not name the method with the smallest error, the sentence does
         bold = min(levels, key=levels.__getitem__, default="")
         if bold and not said.startswith((f"{bold} leads", f"{bold} is ", f"only {bold} ")):
             said += f"; the smallest error is that of {bold}"
@@ -174,6 +179,7 @@ class StudyAnswer:
                 above.setdefault(" and ".join(baselines), []).append(name)
         said += "".join(f"; not better than {words}: {', '.join(names)}" for words, names in above.items())
         lines = [f"On {judged.dataset.name}{counted}, {said}."]
+        # At the same number of sent bytes, the order may be another
         if self.about_bytes:
             most, verdicts = judged.at_equal_bytes()
             if verdicts:
@@ -235,6 +241,7 @@ class StudyAnswer:
     @property
     def notes(self) -> list[str]:
         """Notes for the reader: failures, missing comparisons, and missing corrections."""
+        # What a reader must know: what is missing, what deviates from the plan, and what is not compared
         said = []
         if not self.finished:
             said.append("The study has not ended: this is the result of the finished runs.")
@@ -256,12 +263,12 @@ class StudyAnswer:
     def failures(self) -> list[str]:
         """A line for each method, data set and reason of failed judged runs."""
         said = []
-        for one in self.judged:
-            for method in one.notes:
-                for reason, number in one.failures(method).items():
-                    low, high = wilson_interval(number, one.seeds)
-                    rate = f"{number} of {one.seeds} seeds [{100 * low:.0f} %, {100 * high:.0f} %]"
-                    said.append(f"{method} failed on {one.dataset.name} in {rate}: {reason}.")
+        for judged_set in self.judged:
+            for method in judged_set.notes:
+                for reason, number in judged_set.failures(method).items():
+                    low, high = wilson_interval(number, judged_set.seeds)
+                    rate = f"{number} of {judged_set.seeds} seeds [{100 * low:.0f} %, {100 * high:.0f} %]"
+                    said.append(f"{method} failed on {judged_set.dataset.name} in {rate}: {reason}.")
         return said
 
     @property

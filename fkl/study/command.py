@@ -35,6 +35,7 @@ def study_command(
     fkl.basics.errors.FklError
         For any error that the user can correct.
     """
+    # Refuse a wrong path and missing packages before anything is read
     if not file.is_file():
         raise FklError(f"{file}: no such file", help=["docs/paper_table.md describes a study's file"])
     with requires_extra("study", "fkl study"):
@@ -43,6 +44,7 @@ def study_command(
     from fkl.study import progress, registered
     from fkl.study.play import run_study
 
+    # Each option ends the command after its own work
     plan = Plan.read(file)
     if status:
         print_lines(*progress.status_lines(StudyAnswer.of(plan)))
@@ -59,8 +61,10 @@ def study_command(
     if register:
         print_lines(*registered.register_study(plan))
         return
+    # A registered study must not change; then run what is left
     registered.require_unchanged(plan)
     run_study(plan, words)
+    # The answer from all notes, as files and on the screen
     answer = StudyAnswer.of(plan)
     files = write_answer(answer)
     print_lines("")
@@ -77,6 +81,7 @@ def print_answer(answer: StudyAnswer) -> None:
     """Print the answer, the table of errors, and the pairs."""
     from fkl.study.tables import errors_frame, results_sheet
 
+    # The answer in sentences, then the table of errors, then the pairs
     print_lines(*answer_lines(answer))
     frame = errors_frame(answer.judged)
     if len(frame):
@@ -96,10 +101,12 @@ def write_answer(answer: StudyAnswer) -> list[Path]:
     from fkl.study.figure import draw_differences, draw_error_over_bytes
     from fkl.study.jobs import file_slug
 
+    # Everything is made from the same frame of errors and the same verdicts
     plan, folder = answer.plan, answer.plan.folder
     frame = tables.errors_frame(answer.judged)
     named = tables.all_tables(answer, frame)
     apart = as_table(answer.verdicts)
+    # Text files by name: tables, sheets for programs, and LaTeX
     contents: dict[str, str] = {}
     for name, sheet in named.items():
         contents |= tables.table_files(sheet, name)
@@ -108,6 +115,7 @@ def write_answer(answer: StudyAnswer) -> list[Path]:
     contents["trials.csv"] = tables.trials_frame(plan).to_csv(index=False)
     contents["methods.tex"] = paper.methods_paragraph(answer) + "\n"
     contents["references.bib"] = paper.study_bibliography(plan)
+    # Figures in three styles; all data sets share one axis label if they have one metric
     metrics = {WORDS.get(one.metric, one.metric) for one in answer.judged}
     label = metrics.pop() if len(metrics) == 1 else "error"
     costs = {style: draw_error_over_bytes(frame, label, style) for style in STYLES}
@@ -128,8 +136,9 @@ def write_answer(answer: StudyAnswer) -> list[Path]:
                     stream.write(content)
         if made[".png"] is not None:
             pictures[name] = picture_of_png(folder / f"{name}.png", FIGURES[name])
+    # The page with everything, next to the plan
     html = plan.file.with_suffix(".html")
-    words = {
+    context = {
         "answer": answer,
         "plan": plan,
         "slug": file_slug,
@@ -139,7 +148,8 @@ def write_answer(answer: StudyAnswer) -> list[Path]:
         "pictures": pictures,
         "source": lambda one: one.source(html.parent),
     }
-    write_text(html, TEMPLATES.get_template("study.html").render(words))
+    write_text(html, TEMPLATES.get_template("study.html").render(context))
+    # The folder has its own copy of the plan, so it can be given away
     if (folder / "plan.yaml").resolve() != plan.file.resolve():
         shutil.copyfile(plan.file, folder / "plan.yaml")
     return [html, *files]

@@ -56,24 +56,28 @@ def draw_differences(frame: pd.DataFrame, methods: list[str], margin: float, sty
     dict of str to bytes
         PNG and PDF, and for a paper the caption, by suffix; empty if there is no pair.
     """
+    # Pairs with a known interval
     rows = frame.dropna(subset=["percent", "low", "high"]).to_dict("records")
     if not rows:
         return {}
-    names, looks = [*dict.fromkeys(one["data set"] for one in rows)], looks_of(methods)
-    pairs = [*dict.fromkeys((one["a"], one["b"]) for one in rows)]
+    names, looks = [*dict.fromkeys(row["data set"] for row in rows)], looks_of(methods)
+    pairs = [*dict.fromkeys((row["a"], row["b"]) for row in rows)]
+    # One panel per pair, one row per data set
     with style_figures(style):
         figure, panels = panel_row(len(pairs), ACROSS)
         lines = 2 + (style == "column") + len(names)  # panels in a column are lower
         figure.set_figheight(figure.get_figheight() * min(1, max(LEAST, lines / TALL)))
         for axes, (a, b) in zip(panels, pairs, strict=True):
             look = looks[a]
-            for one in rows:
-                if (one["a"], one["b"]) != (a, b):
+            for row in rows:
+                if (row["a"], row["b"]) != (a, b):
                     continue
-                place = names.index(one["data set"])
-                middle, *ends = (1 + one[key] / 100 for key in ("percent", "low", "high"))
+                # The point and its interval, as ratios of errors on a logarithmic axis
+                place = names.index(row["data set"])
+                middle, *ends = (1 + row[key] / 100 for key in ("percent", "low", "high"))
                 axes.plot(ends, [place, place], color=look.colour)
                 axes.plot([middle], [place], look.marker, color=look.colour, fillstyle=look.fill)
+            # The band of practical equality, and the line of equal errors
             axes.axvspan(1 / (1 + margin), 1 + margin, color="0.5", alpha=0.25, linewidth=0)
             axes.axvline(1, color="0.5", linestyle="--", linewidth=1)
             first = axes.get_subplotspec().is_first_col()  # type: ignore[union-attr]
@@ -123,6 +127,7 @@ def draw_error_over_bytes(frame: pd.DataFrame, label: str = "error", style: str 
     dict of str to bytes
         PNG and PDF, and for a paper the caption, by suffix; empty for rows of methods in a column, which is too narrow.
     """
+    # Few methods are points over bytes; many are rows, sorted by bytes
     looks, names = looks_of(frame["method"]), [*frame["data set"].unique()]
     frame = frame.fillna({"uplink_bytes": 0.0})
     ended = frame[frame["failed"] == 0]
@@ -134,33 +139,36 @@ def draw_error_over_bytes(frame: pd.DataFrame, label: str = "error", style: str 
         if in_rows:
             height = 2 * matplotlib.rcParams["font.size"] / 72 * len(by_bytes) / 1.4
             figure.set_figheight(-(-len(names) // ACROSS) * (0.7 + height))
+        # A panel for each data set, with the error of the mean target as a line
         for axes, name in zip(panels, names, strict=True):
             same = frame[frame["data set"] == name]
             rows = same[same["failed"] == 0].to_dict("records")
-            known = same.loc[same["mean_error"] > 0, "mean_error"].head(1)
+            mean_error = same.loc[same["mean_error"] > 0, "mean_error"].head(1)
             axes.set_title(name)
+            # Rows: names left, bytes right
             if in_rows:
                 _draw_rows(axes, rows, looks, by_bytes, {*same["method"]})
                 axes.set_xlabel(label)
-                for value in known:
+                for value in mean_error:
                     axes.axvline(value, color=baseline_colour(0), linestyle="--", linewidth=1, label="mean target")
+            # Points: bytes below, error at the side
             else:
                 _draw_points(axes, rows, looks)
                 if axes.get_subplotspec().is_first_col():  # type: ignore[union-attr]
                     axes.set_ylabel(label)
-                for value in known:
+                for value in mean_error:
                     draw_baseline(axes, value, "mean target", 0)
         if not in_rows:
             share_costs(panels, ended["uplink_bytes"])
         seeds = " or ".join(map(str, sorted(frame["of"].unique())))
-        told = f"mean, and its 95 % interval, of {seeds} seeds, each with its own search"
-        return render_figure(figure, told + "; right: sent by all clients" * in_rows)
+        caption = f"mean, and its 95 % interval, of {seeds} seeds, each with its own search"
+        return render_figure(figure, caption + "; right: sent by all clients" * in_rows)
 
 
 def _draw_points(axes: Axes, rows: list[dict[str, Any]], looks: dict[str, MethodLook]) -> None:
     """Draw errors over bytes, with a legend."""
-    for one in rows:
-        axes.errorbar(one["uplink_bytes"], one["error"], one["half"], label=one["method"], **_marker_style(looks, one))
+    for row in rows:
+        axes.errorbar(row["uplink_bytes"], row["error"], row["half"], label=row["method"], **_marker_style(looks, row))
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("sent by all clients")
@@ -174,9 +182,11 @@ def _draw_rows(
 
     A judged method without a point failed; the row of a method that was not judged is empty.
     """
-    for one in rows:
-        axes.errorbar(one["error"], order.index(one["method"]), xerr=one["half"], **_marker_style(looks, one))
-    sent = {one["method"]: bytes_of(one["uplink_bytes"]) for one in rows}
+    # The interval of each method in its row
+    for row in rows:
+        axes.errorbar(row["error"], order.index(row["method"]), xerr=row["half"], **_marker_style(looks, row))
+    # Bytes at the right, or that the method has failed
+    sent = {row["method"]: bytes_of(row["uplink_bytes"]) for row in rows}
     first = axes.get_subplotspec().is_first_col()  # type: ignore[union-attr]
     axes.set_yticks(range(len(order)), order if first else [""] * len(order))
     axes.set_ylim(len(order) - 0.5, -0.5)

@@ -1,6 +1,16 @@
 """The jobs of a study: a search of one method on one data set in one seed, or the judged run.
 
 Jobs share only the study's folder. A finished job leaves a note there, and is not done again.
+
+For example, a study of 3 methods on 2 data sets in 20 seeds has 3 x 2 x 20 = 120 searches and 120 judged runs. A search
+tries values of the method's keys on one half of the rows, and the judged run uses the best ones on the other half. On a
+data set with 10,000 rows, in which each seed has its own search, seed 7 gets its own *portion*, 500 rows; 250 of them
+are for its search, and 250 for its judged run. If half of a portion has too few rows, all seeds share the rows, which
+are dealt anew to the two sides in each seed, as *blocks* of neighbouring rows.
+
+The searches are in *waves*: if more than a third of the searches of wave 0 end at one end of a key's range, wave 1
+repeats all searches in a range that is wider there, and wave 2 once more. `Job.words` are the words of a job's run,
+`Job.do` does it, `spaces_of` are the ranges of a wave, and `rows_of` names the rows of a side.
 """
 
 import hashlib
@@ -76,6 +86,7 @@ class StudyJob:
     @property
     def file(self) -> Path:
         """File of its note. Its name does not depend on display names, which may change and contain any letters."""
+        # The choices make the name readable, and the hash of the words makes it unique
         stage = "judged" if self.wave is None else f"search{self.wave}"
         words = self.plan.words_of(self.dataset, self.method)
         which = hashlib.sha256(json.dumps(words).encode()).hexdigest()[:10]
@@ -86,14 +97,18 @@ class StudyJob:
     def words(self) -> tuple[str, ...]:
         """Its words for `fkl run`, without the searched values."""
         plan, of_search = self.plan, self.wave is not None
+        # Seeds of a pilot differ from those of the study; with one search for all, all seeds use its values
         number = PILOT_SEEDS * plan.pilot + (0 if plan.once else self.seed)
+        # Rows for this side: by time, drawn anew, or one half of the blocks
         if plan.claim == "time":
             rows = "early" if of_search else "late"
         elif are_drawn(plan, self.dataset):
             rows = "all"  # drawn for this seed only; its search draws other rows
         else:
             rows = rows_of(plan, self.dataset, "tune" if of_search else "judge", number)
+        # A run on a portion has as many clients and rounds as one on half of the rows
         sizes = sizes_of_half(plan, self.dataset) if "_of_" in rows or "_one_in_" in rows else ()
+        # Search and judged run have different seeds, so nothing is tuned to random features or the order of rows
         seed = self.seed + PILOT_SEEDS * plan.pilot + SEARCH_SEEDS * of_search
         ours = ("replicates=1", f"seed={seed}", f"rows={rows}", "figures=none", f"{OUTPUTS}{plan.folder}")
         return (*plan.words_of(self.dataset, self.method), *sizes, *ours)
@@ -106,6 +121,7 @@ class StudyJob:
     @property
     def values(self) -> dict[str, Any] | None:
         """Values that the last search of this seed found; None if all its trials failed."""
+        # The search of this seed, or the only one
         number = 0 if self.plan.once else self.seed
         wave = last_wave(self.plan, self.dataset, self.method)
         note = StudyJob(self.plan, self.dataset, self.method, number, wave).note
@@ -124,6 +140,7 @@ class StudyJob:
     @property
     def key(self) -> str:
         """Hash of everything that decides its result."""
+        # Code, data, words, budget and time limit; then what the search found, or where it searches
         code = *code_and_data(self.plan, self.dataset, self.method), digest.of_files("study/search.py")
         words = (word for word in self.words if not word.startswith(OUTPUTS))
         decisive: list[Any] = [*code, *words, self.plan.budget, self.plan.limit_s]
@@ -144,10 +161,11 @@ class StudyJob:
 
     def do(self) -> None:
         """Do the job, and write its note."""
+        # The note is written once at the end, so a job that was interrupted is done again
         start = time.time()
-        told = self._judge() if self.wave is None else self._search()
+        result = self._judge() if self.wave is None else self._search()
         about = {"dataset": self.dataset.name, "method": self.method.name, "seed": self.seed, "key": self.key}
-        note = {**about, **told, "seconds": round(time.time() - start, 3)}
+        note = {**about, **result, "seconds": round(time.time() - start, 3)}
         write_text(self.file, json.dumps(note, indent=1) + "\n")
 
     def _search(self) -> dict[str, Any]:
@@ -159,9 +177,11 @@ class StudyJob:
 
     def _judge(self) -> dict[str, Any]:
         values, plan = self.values, self.plan
-        told: dict[str, Any] = {"stage": "judged", "values": values, "error": None, "state": "failed", "reason": ""}
+        result: dict[str, Any] = {"stage": "judged", "values": values, "error": None, "state": "failed", "reason": ""}
+        # The search failed, so there is nothing to judge
         if values is None:
-            return {**told, "reason": f"all trials of its search failed{self._usual_reason}"}
+            return {**result, "reason": f"all trials of its search failed{self._usual_reason}"}
+        # Run with the values that were found; an error of the method is a result
         words = (*self.words, *as_words(values))
         run = self.plan.run(words)
         try:
@@ -170,17 +190,19 @@ class StudyJob:
         except CannotWriteError:  # a machine error is not a failure of the method
             raise
         except FklError as error:
-            return {**told, "reason": str(error)}
+            return {**result, "reason": str(error)}
+        # The error and the other columns of the run's summary
         summary = read_summary(run.folder)
         metric = main_metric(summary)
         columns = {name: float(values[0]) for name, values in summary.items() if name != "replicate"}
-        told |= {"metric": metric, "folder": run.folder.name, "digest": run.digest, "summary": columns}
+        result |= {"metric": metric, "folder": run.folder.name, "digest": run.digest, "summary": columns}
+        # A run over the budget, or one that diverged, counts as failed
         try:
             require_within(plan.budget, columns)
             _require_learned(run, summary, metric)
         except FklError as error:
-            return {**told, "reason": str(error)}
-        return {**told, "state": "finished", "error": float(columns[metric])}
+            return {**result, "reason": str(error)}
+        return {**result, "state": "finished", "error": float(columns[metric])}
 
 
 def _require_learned(run: Run, summary: Values, metric: str) -> None:
@@ -215,20 +237,23 @@ def ends_of(plan: Plan, dataset: PlannedPart, method: PlannedPart, wave: int) ->
     """
     known = plan, dataset, method, wave
     if known not in _ends:
+        # Where the searches of this wave ended, counted by key and end
         searches = plan.searches[: plan.stops[0]]  # later seeds use the ranges found by these
         notes = [StudyJob(plan, dataset, method, number, wave).note for number in searches]
         spaces = spaces_of(plan, dataset, method, wave)
         best = [value for note in notes if note is not None for value in (note["best"] or {}).items()]
         ends = [(key, end) for key, value in best if (end := spaces[key].end_of(value))]
-        found = [
+        # Ends that are frequent, and that can be moved
+        moved_ends = [
             (key, end)
             for key, end in dict.fromkeys(ends)
             if ends.count((key, end)) > WIDER * len(searches)
             and (spaces[key].values or plan.widened(dataset, method, key, spaces[key], end) is not None)
         ]
+        # A wave that is not complete may still change, so it is not remembered
         if None in notes:
-            return found
-        _ends[known] = found
+            return moved_ends
+        _ends[known] = moved_ends
     return _ends[known]
 
 
@@ -270,8 +295,8 @@ def are_drawn(plan: Plan, dataset: PlannedPart) -> bool:
     if not has_drawn_samples(run):
         return False
     with print_nothing():
-        one, other = (read_table(run, np.random.default_rng(seed)) for seed in (0, 1))
-    return not np.array_equal(one.y, other.y)
+        first_table, second_table = (read_table(run, np.random.default_rng(seed)) for seed in (0, 1))
+    return not np.array_equal(first_table.y, second_table.y)
 
 
 @cache
@@ -290,8 +315,10 @@ def portions_of(plan: Plan, dataset: PlannedPart) -> int:
     The data are divided into portions if the claim is about rows, each seed has its own search, and half of a portion
     has enough rows for a run.
     """
+    # Seeds share rows in other claims, with one search, or where each seed draws its rows
     if plan.claim != "rows" or plan.once or plan.seeds < PORTIONS or are_drawn(plan, dataset):
         return 0
+    # Portions are possible if a seed's share of the rows has as many rows as a run reads from half of them all
     run = plan.run((*words_to_try(plan, dataset), "replicates=1", "rows=judge_0"))
     with print_nothing():
         left_out = getattr(prepare_run(run).problem, "rows_left_out", 0)
@@ -320,6 +347,7 @@ def _always_read(plan: Plan, dataset: PlannedPart) -> tuple[NDArray[np.int64], i
 
     A partition such as iid reads the first of the rows that it gets, in every seed; by_site the first of each group.
     """
+    # Two seeds show whether all of them read the same rows of a part
     read = []
     for seed in (0, 1):
         words = (*words_to_try(plan, dataset), "replicates=1", f"seed={seed}", "rows=judge_0")
@@ -331,6 +359,7 @@ def _always_read(plan: Plan, dataset: PlannedPart) -> tuple[NDArray[np.int64], i
         read.append(np.unique(problem.row[problem.present] if problem.row.ndim == 2 else problem.row))
     if not np.array_equal(read[0], read[1]):
         return None
+    # Either the first rows of the part, or the first rows of each group
     group = whole_table(run, np.random.default_rng(0)).group
     if read[0][-1] == np.flatnonzero(in_part(run.settings.rows, group))[len(read[0]) - 1]:
         return group, len(read[0])

@@ -37,6 +37,7 @@ TESTS = {
 
 def methods_paragraph(answer: StudyAnswer) -> str:
     """The protocol in plain English, with citations in LaTeX."""
+    # What was compared, with citations
     plan, judged = answer.plan, answer.judged
     methods = ", ".join(f"{escape_latex(one.name)}{_cited_keys('methods', one)}" for one in plan.methods)
     datasets = ", ".join(f"{escape_latex(one.name)}{_cited_keys('data', one)}" for one in plan.datasets)
@@ -44,11 +45,13 @@ def methods_paragraph(answer: StudyAnswer) -> str:
         f"We compared {methods} on {datasets} with fkl~\\cite{{{FKL}}}.",
         f"The claim is about {CLAIMS[plan.claim]}.",
     ]
+    # How rows were divided for tuning and judging
     if plan.claim == "time":
         said.append(
             "Methods were tuned on the first half of the rows and judged on the rest, without the block between."
         )
     drawn = [escape_latex(one.dataset.name) for one in judged if are_drawn(plan, one.dataset)]
+    # Data sets that are drawn anew have no rows to divide
     divided = [name for one in judged if (name := escape_latex(one.dataset.name)) not in drawn]
     if plan.claim != "time" and divided:
         blocks = (
@@ -62,6 +65,7 @@ def methods_paragraph(answer: StudyAnswer) -> str:
         said.append(where[0].upper() + where[1:])
     if drawn:
         said.append(f"On {', '.join(drawn)}, rows were drawn anew for each search and each run that was judged.")
+    # Portions and blocks, on the data sets that have them
     portions = [escape_latex(one.dataset.name) for one in judged if one.portions]
     if portions:
         said.append(f"On {', '.join(portions)}, each seed had its own portion of the rows, which no other seed had.")
@@ -71,11 +75,13 @@ def methods_paragraph(answer: StudyAnswer) -> str:
     orders = [f"On {one.dataset.name}, {order}." for one in judged if (order := row_order_of(one))]
     said += [escape_latex(order) for order in orders]
     said += _of_searches(answer)
+    # Limits that made runs fail
     if plan.limit_s is not None:
         said.append(f"A run of more than {plan.limit_s:g} seconds counted as failed.")
     if plan.budget:
         limits = " and ".join(f"{name.replace('_', ' ')} of at most {value:g}" for name, value in plan.budget.items())
         said.append(f"Runs had {limits}; those with more counted as failed.")
+    # The tests that were made; if they differ, with the data sets of each
     by_test: dict[str, list[str]] = {}  # a sentence for each test that was made, whatever the claim
     for name, verdicts in answer.verdicts.items():
         for test in dict.fromkeys(_test_of(one.difference) for one in verdicts):
@@ -88,6 +94,7 @@ def methods_paragraph(answer: StudyAnswer) -> str:
         said.append("Over data sets, the mean log ratio of each was compared by Student's t.")
     if looks := looks_of(answer):
         said.append(f"{looks[0].upper()}{escape_latex(looks[1:])}.")
+    # Sentences about the variance, corrections and intervals, where they apply
     elif by_test:
         said.append("P values are corrected by Holm~\\cite{holm1979} for the pairs of a data set, intervals are not.")
     levels = sorted({one.level for some in answer.verdicts.values() for one in some if not one.difference.failed})
@@ -104,6 +111,7 @@ def methods_paragraph(answer: StudyAnswer) -> str:
 
 def _of_searches(answer: StudyAnswer) -> list[str]:
     """Sentences on the searches that were made: their methods, their keys, and ranges that were widened."""
+    # Which keys were searched, by which methods and on which data sets
     plan, data = answer.plan, [one.dataset for one in answer.judged]
     keys: dict[tuple[str, ...], dict[str, list[str]]] = {}  # keys, methods, data sets
     widened: dict[str, list[str]] = {}
@@ -121,6 +129,7 @@ def _of_searches(answer: StudyAnswer) -> list[str]:
     def whose(methods: dict[str, list[str]]) -> str:
         return ", ".join(f"{name}{where(names)}" for name, names in methods.items())
 
+    # Methods without keys are not tuned
     untuned = keys.pop((), {})
     said = []
     if keys:
@@ -134,6 +143,7 @@ def _of_searches(answer: StudyAnswer) -> list[str]:
         ]
     if untuned:
         said.append(f"{escape_latex(whose(untuned))}: not tuned.")
+    # Ranges that were widened, and those that still end near a limit
     if widened:
         ranges = ", ".join(f"{name}{where(names)}" for name, names in widened.items())
         searches = f"the first {plan.stops[0]} searches" if plan.looks and not plan.once else "the searches"
@@ -158,14 +168,15 @@ def study_bibliography(plan: Plan) -> str:
     """BibTeX entries for the methods, data sets, software and statistics of a study."""
     clustering = [CLUSTERING] if plan.claim in ("rows", "clients") else []
     keys = [*ALWAYS, *clustering, *_keys_of_parts(plan.methods, "methods"), *_keys_of_parts(plan.datasets, "data")]
-    found = reference_entries()
-    return "\n".join(found[key][1] for key in dict.fromkeys(keys) if key in found)
+    known_entries = reference_entries()
+    return "\n".join(known_entries[key][1] for key in dict.fromkeys(keys) if key in known_entries)
 
 
 @cache
 def reference_entries() -> dict[str, tuple[dict[str, list[str]], str]]:
     """Entries of references.bib by key: the choices named in the comment before each, and the entry."""
-    found: dict[str, tuple[dict[str, list[str]], str]] = {}
+    # Entries follow comments with the choices that they belong to
+    entry_of: dict[str, tuple[dict[str, list[str]], str]] = {}
     of: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in REFERENCES.read_text(encoding="utf-8").splitlines():
@@ -176,9 +187,9 @@ def reference_entries() -> dict[str, tuple[dict[str, list[str]], str]]:
             lines.append(line)
             if line == "}":
                 key = lines[0].partition("{")[2].rstrip(",")
-                found[key] = of, "\n".join(lines) + "\n"
+                entry_of[key] = of, "\n".join(lines) + "\n"
                 of, lines = {}, []
-    return found
+    return entry_of
 
 
 def _keys_of_parts(parts: Iterable[PlannedPart], kind: str) -> list[str]:
@@ -194,6 +205,7 @@ def _cited_keys(kind: str, part: PlannedPart) -> str:
 
 def latex_document(answer: StudyAnswer, tables: Iterable[str], captions: dict[str, str]) -> str:
     """A LaTeX file with everything, to be compiled in the study's folder: pdflatex, bibtex, pdflatex twice."""
+    # Tables and figures are files of their own, which LaTeX includes
     plan = answer.plan
     inputs = "\n".join(rf"\input{{{name}-345pt.tex}}" for name in tables)
     title = escape_latex(plan.question or f"{' and '.join(one.name for one in plan.methods)} compared")

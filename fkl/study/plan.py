@@ -123,6 +123,7 @@ class Plan:
         fkl.basics.errors.FklError
             The message names the key and its allowed values.
         """
+        # Unknown keys first, with a suggestion
         given = dict(read_mapping(read_text(file), file))
         for key in given:
             if key not in KEYS:
@@ -130,17 +131,19 @@ class Plan:
                     f"{file}: {key}: no such key of a study",
                     help=did_you_mean(str(key), KEYS, f"keys: {', '.join(KEYS)}"),
                 )
+        # Mappings inside the file, with their defaults
         inner = {}
         for name, defaults in DEFAULTS.items():
             values = given.get(name) or {}
             allowed = f"keys with values: {', '.join(defaults) or 'columns of summary.csv, such as uplink_bytes'}"
             require(isinstance(values, dict) and (not defaults or {*values} <= {*defaults}), name, values, allowed)
             inner[name] = {**defaults, **values}
+        # Own configurations, methods and data sets
         tune, judge = inner["tune"], inner["judge"]
         folders: tuple[Path, ...] = ()
-        if (own := given.get("config_dir")) is not None:
-            folders = (file.parent / str(own),)
-            require(folders[0].is_dir(), "config_dir", own, f"a folder next to {file.name}")
+        if (config_dir := given.get("config_dir")) is not None:
+            folders = (file.parent / str(config_dir),)
+            require(folders[0].is_dir(), "config_dir", config_dir, f"a folder next to {file.name}")
         parts: dict[str, Any] = {
             name: _parts_of_entries(_as_list(given, name), prefix, folders)
             for name, prefix in (("methods", "algo"), ("datasets", "dataset"))
@@ -149,10 +152,11 @@ class Plan:
             names = [part.name for part in some]
             twice = sorted({one for one in names if names.count(one) > 1})
             require(not twice, name, ", ".join(twice), "different names; give one another name: {name: ..., ...}")
+        # What the claim is about, and how methods are tuned
         claim, beside = given.get("claim", "rows"), given.get("beside") or []
         require(claim in CLAIMS, "claim", claim, ", ".join(CLAIMS))
-        known = isinstance(beside, list) and all(one in BESIDE for one in beside)
-        require(known, "beside", beside, f"a list of {', '.join(BESIDE)}")
+        is_known = isinstance(beside, list) and all(one in BESIDE for one in beside)
+        require(is_known, "beside", beside, f"a list of {', '.join(BESIDE)}")
         require(isinstance(tune["once"], bool), "tune.once", tune["once"], "true or false")
         trials = tune["trials"]
         require(trials is None or _is_whole(trials, 2), "tune.trials", trials, "an integer >= 2")
@@ -168,9 +172,10 @@ class Plan:
             allowed = f"at most {MOST_SEEDS} if seeds share rows, because more give false alarms"
             require(seeds <= MOST_SEEDS, "judge.seeds", seeds, allowed)
         allowed = f"a list of {', '.join(map(str, LOOKS))}, ascending, ending with judge.seeds={seeds}"
-        known = isinstance(looks, list) and all(one in LOOKS for one in looks) and looks == sorted({*looks})
-        require(known and looks[-1:] in ([], [seeds]), "judge.looks", looks, allowed)
+        is_known = isinstance(looks, list) and all(one in LOOKS for one in looks) and looks == sorted({*looks})
+        require(is_known and looks[-1:] in ([], [seeds]), "judge.looks", looks, allowed)
         require(_is_positive(margin) and margin < 1, "judge.margin", margin, "a number between 0 and 1, such as 0.02")
+        # Limits, and words for all runs; a study sets some words itself
         budget = {key: _positive_number(f"budget.{key}", value) for key, value in inner["budget"].items()}
         limit_s = None if given.get("limit_s") is None else _positive_number("limit_s", given["limit_s"])
         words = given.get("set") or []
@@ -178,6 +183,7 @@ class Plan:
         words = tuple(map(str, words))
         for word in read_words(words):
             require(word.key not in OURS, "set", word.text, f"keys other than {', '.join(OURS)}, which the study sets")
+        # The plan, and a check that it has something to compare
         plan = cls(
             file,
             **parts,
@@ -247,13 +253,13 @@ class Plan:
         """Search space: the ranges in tune.yaml, and those of the study, for keys that the method has."""
         words = self.words_of(dataset, method)
         config = self.config(words)
-        told = {word.key: word.value for word in read_words(words)}
-        own = tuned_keys(str(told["algo"]), self.folders)
-        found = {key: Range.read(key, text) for key, text in own.items() if key not in told}
+        values = {word.key: word.value for word in read_words(words)}
+        tuned = tuned_keys(str(values["algo"]), self.folders)
+        ranges = {key: Range.read(key, text) for key, text in tuned.items() if key not in values}
         for key, text in self.space.items():
-            if has_key(config, key) and key not in told:
-                found[key] = Range.read(f"tune.space.{key}", text)
-        return found
+            if has_key(config, key) and key not in values:
+                ranges[key] = Range.read(f"tune.space.{key}", text)
+        return ranges
 
     def middles(self, dataset: PlannedPart, method: PlannedPart) -> tuple[str, ...]:
         """Words that set each searched key to the middle of its range, for a trial run before any search."""
@@ -263,6 +269,7 @@ class Plan:
     def widened(self, dataset: PlannedPart, method: PlannedPart, key: str, known: Range, end: str) -> Range | None:
         """A wider range of a key, as far as the key allows; None if it cannot be wider at this end."""
 
+        # A range may be widened as far as a run's configuration accepts
         def allows(value: Any) -> bool:
             words = (*self.words_of(dataset, method), *self.middles(dataset, method), f"{key}={value}")
             try:
@@ -329,8 +336,8 @@ def _planned_pairs(entries: Any, names: list[str]) -> tuple[tuple[str, str], ...
     allowed = f"a list of pairs [A, B] of methods: {', '.join(names)}"
     require(isinstance(entries, list), "pairs", entries, allowed)
     for pair in entries:
-        known = isinstance(pair, list) and len(pair) == 2 and all(one in names for one in pair) and pair[0] != pair[1]
-        require(known, "pairs", pair, allowed)
+        is_pair = isinstance(pair, list) and len(pair) == 2 and all(one in names for one in pair) and pair[0] != pair[1]
+        require(is_pair, "pairs", pair, allowed)
     return tuple((str(a), str(b)) for a, b in entries)
 
 
@@ -339,8 +346,10 @@ def _parts_of_entries(entries: list[Any], group: str, folders: Sequence[Path]) -
 
     A short name is that of the choice, with other keys in parentheses; data sets show only keys that distinguish them.
     """
+    # A name alone, or a mapping with keys
     entries = [{group: entry} if isinstance(entry, str) else entry for entry in entries]
     parts = [_part_of_entry(entry, group, folders) for entry in entries]
+    # Short names: a method's label, a data set's file
     if group == "algo":
         names = [str(getattr(class_of(part, folders), "label", part.name)) for part in parts]
     else:
@@ -348,7 +357,8 @@ def _parts_of_entries(entries: list[Any], group: str, folders: Sequence[Path]) -
             _name_of_file(str(entry["path"])) if "path" in entry else part.name
             for entry, part in zip(entries, parts, strict=True)
         ]
-    found = []
+    named_parts = []
+    # Parts of one name need the keys in which they differ
     for entry, part, name in zip(entries, parts, names, strict=True):
         others = [other for other, its in zip(parts, names, strict=True) if its == name and other != part]
         common = set.intersection(*({*other.words} for other in [part, *others])) if group == "dataset" else set()
@@ -356,8 +366,8 @@ def _parts_of_entries(entries: list[Any], group: str, folders: Sequence[Path]) -
             key, _, value = word.partition("=")
             if word not in common and key != group and (key not in GROUPS or value != "null"):
                 name = _name_with(name, value if key in GROUPS else f"{key.rpartition('.')[2]}={value}")
-        found.append(replace(part, name=str(entry.get("name", name))))
-    return tuple(found)
+        named_parts.append(replace(part, name=str(entry.get("name", name))))
+    return tuple(named_parts)
 
 
 def _name_of_file(path: str) -> str:
@@ -375,9 +385,11 @@ def _part_of_entry(entry: Any, group: str, folders: Sequence[Path]) -> PlannedPa
 
     Keys that are neither a setting nor a group belong to the method or data set.
     """
+    # Refuse an entry without a method or data set
     if not isinstance(entry, dict) or group not in entry:
         kind = {"algo": "methods", "dataset": "datasets"}[group]
         raise BadValue(kind, entry, f"a name, or keys such as {{{group}: NAME, KEY: VALUE}}")
+    # Keys without a dot belong to the choice itself
     words, choices = [], Choices(*folders)
     chosen = choices.spelled(group, str(entry[group]))
     node = {group: keys_of(group, chosen, folders)}
@@ -385,12 +397,14 @@ def _part_of_entry(entry: Any, group: str, folders: Sequence[Path]) -> PlannedPa
         name = str(key)
         if name == "name":
             continue
+        # Each key is checked by its declared type, and written as a word
         if "." not in name and name not in GROUPS and name not in SETTINGS:
             name = f"{group}.{name}"
         if name in GROUPS and isinstance(value, str):
             value = choices.spelled(name, value)
         require_words(name, value, type_of_key(node, name))
         words.append(f"{name}={_as_word(value)}")
+    # Choices come first, because other words change keys of theirs
     choices_first = sorted(words, key=lambda word: "." in word.partition("=")[0])
     return PlannedPart(chosen, tuple(choices_first))
 

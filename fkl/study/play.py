@@ -51,14 +51,18 @@ class StudyLoader(JobLoader):
 
 def do_job(config: DictConfig, lost: FklError | None = None) -> None:
     """Do one job, in this process or in a launcher's worker; if that was lost, raise an error that names the job."""
+    # Workers may start in another folder
     os.chdir(str(config.cwd))
     file = Path(str(config.study))
     plan = _plan_of_job(file, read_text(file), bool(config.pilot))
+    # The job by its numbers, which a launcher can pass
     dataset, method = plan.datasets[int(config.dataset)], plan.all_methods[int(config.method)]
     wave = None if config.wave is None else int(config.wave)
     job = StudyJob(plan, dataset, method, int(config.seed), wave)
+    # The process of the job was lost: say which job it was
     if lost is not None:
         raise FklError(f"{dataset.name}, {method.name}, seed {job.seed}: {lost}; the same command continues") from lost
+    # Another process may have done it already
     if job.note is None:
         job.do()
         if wave is None:
@@ -87,12 +91,14 @@ def run_study(plan: Plan, hydra_words: Sequence[str] = ()) -> None:
     fkl.basics.errors.FklError
         If another process runs the study, or a word is not about a launcher.
     """
+    # Words of runs belong into the plan; here only the launcher is chosen
     for word in hydra_words:
         if not OF_HYDRA.match(word):
             allowed = "words here are about a launcher, such as hydra/launcher=joblib"
             raise FklError(f"{word}: set keys of runs in {plan.file}; {allowed}")
     os.environ["PYTHONSAFEPATH"] = "1"  # otherwise workers would find their modules in the current folder first
     launcher = _chosen_launcher(plan, hydra_words)
+    # Stage by stage, since judged runs need what the searches found
     with _lock_study(plan):
         for dataset in plan.datasets:
             for about, jobs in study_stages(plan, dataset):
@@ -101,6 +107,7 @@ def run_study(plan: Plan, hydra_words: Sequence[str] = ()) -> None:
                     done = len(jobs) - len(left)
                     print_lines(f"{dataset.name}: {len(jobs)} {about}" + (f", {done} done already" if done else ""))
                     with _show_progress(left, f"{dataset.name}: {about}"):
+                        # A failed job raises its error here, and the study ends; finished jobs have notes
                         for ended in launcher.launch([_as_overrides(job) for job in left], initial_job_idx=0):
                             with redirect_stderr(io.StringIO()):  # Hydra prints a line before it raises the error
                                 _ = ended.return_value
@@ -135,6 +142,7 @@ def _chosen_launcher(plan: Plan, words: Sequence[str]) -> Launcher:
 @contextmanager
 def _lock_study(plan: Plan) -> Iterator[None]:
     """Be the only process that runs the study."""
+    # The lock ends with the process, however it ends
     with report_write_errors(plan.folder):
         plan.folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(plan.folder / ".lock", is_singleton=False)
@@ -154,18 +162,20 @@ def _lock_study(plan: Plan) -> Iterator[None]:
 def _show_progress(jobs: Sequence[StudyJob], about: str) -> Iterator[None]:
     """Show the number of finished jobs, wherever they run, as a bar, or in a log as a line every minute."""
     ended, begin = threading.Event(), time.monotonic()
+    # Files of notes show progress, whichever process writes them
     with tqdm(total=len(jobs), unit="job", leave=False, disable=None) as bar:
 
         def look() -> None:
-            told = begin
+            last_line = begin
             while not ended.wait(POLL_S):
                 done, now = sum(job.file.exists() for job in jobs), time.monotonic()
                 bar.update(done - bar.n)
-                if bar.disable and now - told >= LINE_S:
+                if bar.disable and now - last_line >= LINE_S:
                     rest = f", {seconds_text((now - begin) * (len(jobs) - done) / done)} left" if done else ""
                     print_lines(f"{about}: {done} of {len(jobs)} done after {seconds_text(now - begin)}{rest}")
-                    told = now
+                    last_line = now
 
+        # Look from a thread, since the launcher blocks
         watcher = threading.Thread(target=look, daemon=True)
         watcher.start()
         try:
@@ -177,6 +187,7 @@ def _show_progress(jobs: Sequence[StudyJob], about: str) -> Iterator[None]:
 
 def write_jobs(plan: Plan) -> None:
     """Write the table of the finished judged runs."""
+    # One row per finished judged run
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)

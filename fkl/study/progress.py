@@ -41,6 +41,7 @@ def check_study(plan: Plan) -> None:
     fkl.basics.errors.FklError
         The message names the method and the data set.
     """
+    # Prepare one search and one judged run of each pair, without running them
     for dataset in plan.datasets:
         judged_by: dict[str, str] = {}
         for method in plan.all_methods:
@@ -59,6 +60,7 @@ def check_study(plan: Plan) -> None:
                 except FklError as error:
                     more = [HALF] * (" rows" in str(error) and not are_drawn(plan, dataset))
                     raise FklError(f"{method.name} on {dataset.name}: {error}", help=[*error.help, *more]) from None
+        # Pinball losses of different levels cannot be compared
         kinds = {*judged_by.values()}
         said = ", ".join(f"{name}: {kind}" for name, kind in judged_by.items())
         require(len(kinds) < 2 or not any("pinball" in kind for kind in kinds), "methods", said, ONE_ERROR)
@@ -83,6 +85,7 @@ def _require_one_error(job: StudyJob, metric: str) -> None:
 
 def dry_run(plan: Plan) -> list[str]:
     """Lines with the forecast of a study: runs, hours and disk space of the jobs that are left, and search ranges."""
+    # How many runs there are, and how many of them are done
     methods, seeds = len(plan.all_methods), len(plan.searches)
     pairs = methods * len(plan.datasets)
     left = {
@@ -101,6 +104,7 @@ def dry_run(plan: Plan) -> list[str]:
     ]
     if not searches + runs:
         return [*lines, "  left      nothing: all runs have ended"]
+    # Time and disk from a forecast of each pair
     told = {one: _forecast_method(plan, *one) for one, jobs in left.items() if any(jobs)}
     total = sum(one.seconds * (left[of][0] * trials[of] + left[of][1]) for of, one in told.items())
     lines += [
@@ -108,6 +112,7 @@ def dry_run(plan: Plan) -> list[str]:
         f"{' for the rest' * (len(told) < pairs or bool(done))}, and {MOST_WAVES} times that if ranges are too narrow",
         f"  disk      about {bytes_of(sum(one.disk * left[of][1] for of, one in told.items()))}",
     ]
+    # Pairs that would exceed the budget
     for (dataset, method), one in told.items():
         lines += [
             f"  budget    {method.name} on {dataset.name} sends about {name}={one.columns[name]:.3g} with the middle of"
@@ -115,6 +120,7 @@ def dry_run(plan: Plan) -> list[str]:
             for name, most in plan.budget.items()
             if one.columns.get(name, 0) > most
         ]
+    # How rows are divided, and which ranges are searched
     by_words: dict[str, list[str]] = {}
     for dataset in plan.datasets:
         by_words.setdefault(_rows_in_words(plan, dataset), []).append(dataset.name)
@@ -143,13 +149,13 @@ def _forecast_method(plan: Plan, dataset: PlannedPart, method: PlannedPart) -> F
     """Forecast of a run; a short one is done, because most of its time is spent before and after its rounds."""
     words = (*StudyJob(plan, dataset, method, 0).words, *plan.middles(dataset, method))
     with print_nothing():
-        found = forecast_run(plan.run(words))
-        if found.seconds > SHORT_S:
-            return found
+        estimate = forecast_run(plan.run(words))
+        if estimate.seconds > SHORT_S:
+            return estimate
         begun = perf_counter()
         with suppress(FklError), limited_to(plan.limit_s):
             error_of_trial(plan, words)
-    return replace(found, seconds=max(found.seconds, perf_counter() - begun))
+    return replace(estimate, seconds=max(estimate.seconds, perf_counter() - begun))
 
 
 def _rows_in_words(plan: Plan, dataset: PlannedPart) -> str:
@@ -167,27 +173,31 @@ def _rows_in_words(plan: Plan, dataset: PlannedPart) -> str:
 
 def seeds_wanted(answer: StudyAnswer) -> list[str]:
     """Lines with the number of seeds that each pair needs, from the upper 80 % limit of the pilot's spread."""
+    # For each pair, from the pilot's spread: how many seeds show a difference of 1 %, and so on
     lines = []
-    for one in answer.judged:
-        for (a, b), difference in one.pairs.items():
+    for judged_set in answer.judged:
+        for (a, b), difference in judged_set.pairs.items():
             if difference.failed:
-                lines.append(f"{one.dataset.name}: {a} and {b}: a run failed, so the spread is unknown")
+                lines.append(f"{judged_set.dataset.name}: {a} and {b}: a run failed, so the spread is unknown")
                 continue
+            # The upper limit of the spread, because a pilot may have seen too little
             spread = upper_limit(float(np.std(difference.d, ddof=1)), len(difference.d))
-            told = []
+            needs = []
+            # With judged rows in blocks, more seeds may not be enough
             for effect in EFFECTS:
                 if difference.blocks and more_seeds_will_not_tell(difference, effect):
-                    told.append(f"{100 * effect:g} %: more rows or data sets are needed, not seeds")
+                    needs.append(f"{100 * effect:g} %: more rows or data sets are needed, not seeds")
                 else:
-                    needed = seeds_needed(spread, effect, pairs=len(one.pairs))
-                    told.append(f"{100 * effect:g} %: {needed if needed <= MANY else f'more than {MANY}'} seeds")
-            lines.append(f"{one.dataset.name}: {a} and {b}: {'; '.join(told)}")
+                    needed = seeds_needed(spread, effect, pairs=len(judged_set.pairs))
+                    needs.append(f"{100 * effect:g} %: {needed if needed <= MANY else f'more than {MANY}'} seeds")
+            lines.append(f"{judged_set.dataset.name}: {a} and {b}: {'; '.join(needs)}")
     unit = "seeds of each method that show a difference of this size with a probability of 80 %"
     return [f"{unit}, from a pilot of {answer.plan.seeds}:", *lines, "The pilot's runs are not judged."]
 
 
 def status_lines(answer: StudyAnswer) -> list[str]:
     """A line for each data set, with its progress or its best method; and failures. It fits a screen of 24 lines."""
+    # A line for each data set: what is done, and the best method so far
     plan, lines, judged = answer.plan, [], []
     for dataset in plan.datasets:
         jobs = [job for _, some in study_stages(plan, dataset) for job in some]
@@ -199,11 +209,13 @@ def status_lines(answer: StudyAnswer) -> list[str]:
             done = [f"{sum(job.note is not None for job in some)} of {len(some)}" for some in (searches, runs)]
             words = f"{done[0]} searches, {done[1]} judged runs" + f"; so far {words}" * bool(words)
         lines.append(f"  {dataset.name}  {words}")
+    # Only as many lines as fit the screen
     if len(lines) > MOST_LINES:
         lines = [*lines[:MOST_LINES], f"  ... and {len(lines) - MOST_LINES} data sets more"]
     reasons = answer.failures
     if len(reasons) > MOST_REASONS:
         reasons = [*reasons[:MOST_REASONS], f"... and {len(reasons) - MOST_REASONS} other failures"]
+    # What to do next
     left = sum(job.note is None for job in judged)
     more = f"{left} of {len(judged)} judged runs are left: fkl study {plan.file}"
     ended = f"all {len(judged)} judged runs have ended; for the full answer: fkl study {plan.file}"

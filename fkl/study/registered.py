@@ -21,14 +21,14 @@ JUDGEMENTS = "judgements.txt"
 
 def registered_facts(plan: Plan) -> dict[str, str]:
     """Digests of the plan, of the code that affects numbers, and of each data set's files."""
-    found = {
+    facts_now = {
         "plan": hashlib.sha256(plan.file.read_bytes()).hexdigest(),
         "code": hashlib.sha256(f"{digest.of_fkl()} {digest.of_files('study/*.py')}".encode()).hexdigest(),
     }
     for dataset in plan.datasets:
         run = plan.run(words_to_try(plan, dataset))
-        found[f"data {dataset.name}"] = run.parts["data"]
-    return found
+        facts_now[f"data {dataset.name}"] = run.parts["data"]
+    return facts_now
 
 
 def register_study(plan: Plan) -> list[str]:
@@ -39,15 +39,17 @@ def register_study(plan: Plan) -> list[str]:
     fkl.basics.errors.FklError
         If a run has ended already.
     """
+    # Registered once, and before anything is known
     if (plan.folder / REGISTERED).exists():
         raise FklError(f"{plan.folder / REGISTERED}: the study is registered already")
     begun = [job for dataset in plan.datasets for job in judged_jobs(plan, dataset) if job.file.exists()]
     if begun:
         raise FklError(f"{plan.file}: cannot be registered after its first judged run; {len(begun)} have ended")
-    told: dict[str, Any] = {"date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "fkl": __version__}
-    told |= {"facts": registered_facts(plan), "text": plan.file.read_text(encoding="utf-8")}
-    write_text(plan.folder / REGISTERED, json.dumps(told, indent=1) + "\n")
-    lines = [f"{name:20} {sha[:16]}" for name, sha in told["facts"].items()]
+    # The date, the code, the data and the plan's text
+    record: dict[str, Any] = {"date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "fkl": __version__}
+    record |= {"facts": registered_facts(plan), "text": plan.file.read_text(encoding="utf-8")}
+    write_text(plan.folder / REGISTERED, json.dumps(record, indent=1) + "\n")
+    lines = [f"{name:20} {sha[:16]}" for name, sha in record["facts"].items()]
     return [f"registered in {plan.folder / REGISTERED}", *lines, f"next  fkl study {plan.file}"]
 
 
@@ -57,8 +59,8 @@ def read_registration(plan: Plan) -> dict[str, Any] | None:
     if not file.exists():
         return None
     try:
-        told = json.loads(file.read_text(encoding="utf-8"))
-        return {"date": str(told["date"]), "facts": dict(told["facts"]), "text": str(told["text"])}
+        record = json.loads(file.read_text(encoding="utf-8"))
+        return {"date": str(record["date"]), "facts": dict(record["facts"]), "text": str(record["text"])}
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise FklError(f"{file}: damaged; a registered study needs it to continue") from None
 
@@ -71,14 +73,16 @@ def require_unchanged(plan: Plan) -> None:
     fkl.basics.errors.FklError
         The message names the change, and suggests continuing under another name.
     """
-    told = read_registration(plan)
-    if told is None:
+    # Nothing to compare if the study is not registered
+    record = read_registration(plan)
+    if record is None:
         return
+    # Facts that differ now: the plan, the code or the data
     now = registered_facts(plan)
-    changed = [name for name in {**told["facts"], **now} if told["facts"].get(name) != now.get(name)]
+    changed = [name for name in {**record["facts"], **now} if record["facts"].get(name) != now.get(name)]
     if changed:
         raise FklError(
-            f"{plan.file}: registered on {told['date']}, and changed since: {', '.join(changed)}",
+            f"{plan.file}: registered on {record['date']}, and changed since: {', '.join(changed)}",
             help=[
                 f"undo the change; {plan.folder / REGISTERED} has the registered plan",
                 "or copy the file to another name, which makes it another study",
@@ -88,11 +92,11 @@ def require_unchanged(plan: Plan) -> None:
 
 def registration_stamp(plan: Plan) -> str:
     """Note below every table, with the date and the digests of the registration."""
-    told = read_registration(plan)
-    if told is None:
+    record = read_registration(plan)
+    if record is None:
         return "Not registered."
-    digests = ", ".join(f"{name} {sha[:12]}" for name, sha in told["facts"].items())
-    return f"Registered on {told['date']}: {digests}."
+    digests = ", ".join(f"{name} {sha[:12]}" for name, sha in record["facts"].items())
+    return f"Registered on {record['date']}: {digests}."
 
 
 def note_judgement(plan: Plan, job: StudyJob) -> None:
@@ -107,9 +111,11 @@ def note_judgement(plan: Plan, job: StudyJob) -> None:
 
 def plan_deviations(plan: Plan) -> list[str]:
     """Runs of a registered study that deviate from its plan: judged twice, edited later, or outside the plan."""
+    # Only a registered study has a plan to deviate from
     if read_registration(plan) is None:
         return []
     said: list[str] = []
+    # Judgements are noted in a file when they are made
     file = plan.folder / JUDGEMENTS
     lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
     judged: dict[str, list[str]] = {}
@@ -117,6 +123,7 @@ def plan_deviations(plan: Plan) -> list[str]:
         name, _, rest = line.partition(" ")
         judged.setdefault(name, []).append(rest)
     said += [f"{name} was judged {len(several)} times" for name, several in judged.items() if len(several) > 1]
+    # Notes and folders must still be those that were judged
     planned = set()
     for job in (job for dataset in plan.datasets for job in judged_jobs(plan, dataset)):
         note = job.note
@@ -130,6 +137,7 @@ def plan_deviations(plan: Plan) -> list[str]:
             folder = plan.folder / "runs" / note["folder"]
             if (why := find_damage(folder)) is not None:
                 said.append(f"runs/{note['folder']}: {why}")
+    # Other finished runs in the folder are outside the plan
     outside = [folder.name for folder in folder_entries(plan.folder / "runs") if folder.name not in planned]
     said += [f"runs/{name} is outside the plan" for name in outside if read_provenance(plan.folder / "runs" / name)]
     return said

@@ -84,17 +84,18 @@ class Judged:
     @cached_property
     def verdicts(self) -> list[PairVerdict]:
         """Verdict on each pair; with several looks, that of the first look that decides it."""
-        found: dict[Pair, PairVerdict] = {}
+        # At each look the errors of the seeds so far; a decision is never taken back
+        verdict_of: dict[Pair, PairVerdict] = {}
         for seeds in self.plan.stops:
             look = seeds if self.plan.looks else None
             now = self.after(seeds) if seeds < self.seeds else self
-            for one in of_data_set(now.pairs, self.plan.margin, self.ends, look, self.plan.once):
-                earlier = found.get((one.a, one.b))
+            for verdict in of_data_set(now.pairs, self.plan.margin, self.ends, look, self.plan.once):
+                earlier = verdict_of.get((verdict.a, verdict.b))
                 if earlier is None or earlier.outcome == CANNOT_TELL:
-                    found[one.a, one.b] = one
+                    verdict_of[verdict.a, verdict.b] = verdict
             if seeds >= self.seeds:
                 break
-        return [*found.values()]
+        return [*verdict_of.values()]
 
     @property
     def ends(self) -> dict[str, str]:
@@ -125,20 +126,22 @@ class Judged:
 
     def failures(self, method: str) -> dict[str, int]:
         """Number of failed runs, by reason."""
-        found: dict[str, int] = {}
+        reasons: dict[str, int] = {}
         for note in self.notes[method]:
             if note is not None and note["error"] is None:
-                found[note["reason"]] = found.get(note["reason"], 0) + 1
-        return found
+                reasons[note["reason"]] = reasons.get(note["reason"], 0) + 1
+        return reasons
 
     def level(self, method: str) -> float:
         """The error of a method, as verdicts compare it: the log ratio of two levels is the difference of a pair.
 
         It is a mean over seeds. For claims about clients, and for seeds that share no rows, it is a geometric mean.
         """
+        # Without all errors there is no level
         errors = self.errors(method)
         if not len(errors) or not np.isfinite(errors).all():
             return np.nan
+        # The mean that fits the test: of errors, of their logarithms, or of clients' logarithms
         if self.averaged == "mean" or (errors <= 0).any():
             return float(errors.mean())
         if self.averaged == "geometric mean over clients":
@@ -195,11 +198,13 @@ class Judged:
 
         Only for methods that send bytes; none if fewer than two do, or all send the same.
         """
+        # Methods that have ended, and the bytes that each has sent
         ended = [name for name in self.methods if np.isfinite(self.errors(name)).all()]
         sent = {name: self.first_of(name, SENT) for name in ended}
         column = {name: found for name, (found, value) in sent.items() if value > 0}
         if len(column) < 2 or len({sent[name][1] for name in column}) < 2:
             return 0.0, []
+        # The smallest total; the others are read at this point of their runs
         most = min(sent[name][1] for name in column)
         errors = {}
         for name, which in column.items():
@@ -211,6 +216,7 @@ class Judged:
                 so_far.append(float(within[self.metric].iloc[-1]) if len(within) else np.nan)
             if np.isfinite(so_far).all():
                 errors[name] = np.array(so_far)
+        # Pairs with an error at that point in all seeds
         pairs = {(a, b): from_seeds(errors[a], errors[b]) for a, b in combinations(errors, 2) if len(self.notes[a]) > 1}
         return most, of_data_set(pairs, self.plan.margin, self.ends, once=self.plan.once)
 
@@ -230,18 +236,20 @@ class Judged:
     @cached_property
     def pairs(self) -> dict[tuple[str, str], Difference]:
         """The difference between every two methods."""
-        found = {}
+        # Pairs that were planned; a pair that cannot be compared is noted
+        difference_of = {}
         ended = self.methods
         for a, b in self.plan.pairs:
             if a not in ended or b not in ended:
                 continue
             try:
-                found[a, b] = self._difference(a, b)
+                difference_of[a, b] = self._difference(a, b)
             except FklError as error:
                 self.refused.append(f"{a} and {b} are not compared: {error}")
-        return found
+        return difference_of
 
     def _difference(self, a: str, b: str) -> Difference:
+        # How the errors are paired: by seed, client, round or row
         claim = self.plan.claim
         errors_a, errors_b = self.errors(a), self.errors(b)
         failed = not np.isfinite([errors_a, errors_b]).all()  # if so, ranks over seeds decide
@@ -251,6 +259,7 @@ class Judged:
             return from_clients(self._by_site(a), self._by_site(b))
         if claim == "time":
             return from_time(self._by_round(a), self._by_round(b))
+        # Both must have judged the same rows
         (losses_a, rows), (losses_b, others) = self._losses(a), self._losses(b)
         if rows.shape != others.shape or not np.array_equal(rows, others):
             raise FklError("they were judged on different rows")
@@ -258,6 +267,7 @@ class Judged:
 
     def _losses(self, method: str) -> tuple[Array, NDArray[np.int64]]:
         """(S, J) The loss of each judged row in the order of row numbers, and these numbers."""
+        # Rows and losses of each seed, in the order of row numbers
         found = []
         for folder in self._folders(method):
             if folder is None:
@@ -266,6 +276,7 @@ class Judged:
             arrays = read_arrays(folder / LOSSES)
             order = np.argsort(arrays["row"])
             found.append((arrays["row"][order], arrays["loss"][order]))
+        # Seeds may have different numbers of rows, so the arrays are padded
         most = max((len(rows) for rows, _ in found), default=0)
         losses, numbers = np.full((len(found), most), np.nan), np.zeros((len(found), most), np.int64)
         for seed, (rows, values) in enumerate(found):
@@ -278,6 +289,7 @@ class Judged:
 
     def _by_round(self, method: str) -> Array:
         """(S, T) Mean loss of each round's predictions, from the means of all predictions so far."""
+        # Means so far to sums so far, and their differences to single rounds
         clients = iter([folder for folder in self._folders(method) if folder is not None])
 
         def of_round(table: pd.DataFrame) -> "pd.Series[float]":
@@ -302,19 +314,20 @@ class Judged:
 
     def _folders(self, method: str) -> list[Path | None]:
         """Folder of each seed's finished run; None if it failed."""
-        found: list[Path | None] = []
+        # A failed run has no folder; a damaged one must be run again
+        folders: list[Path | None] = []
         part = next(one for one in self.plan.all_methods if one.name == method)
         for note in self.notes[method]:
             assert note is not None
             if note["error"] is None:
-                found.append(None)
+                folders.append(None)
                 continue
             folder = self.plan.folder / "runs" / note["folder"]
             if (why := find_damage(folder)) is not None:
                 file = StudyJob(self.plan, self.dataset, part, note["seed"]).file
                 raise FklError(f"{folder}: {why}; delete {file} to run it again")
-            found.append(folder)
-        return found
+            folders.append(folder)
+        return folders
 
 
 def judged_results(plan: Plan) -> list[Judged]:
@@ -337,6 +350,7 @@ def judged_on(plan: Plan, dataset: PlannedPart) -> Judged | None:
 
 def study_stages(plan: Plan, dataset: PlannedPart) -> Iterator[tuple[str, list[StudyJob]]]:
     """The jobs on one data set, in stages; each stage needs the notes of the previous one."""
+    # Between two looks: all waves of searches, then the judged runs, then the decision to go on
     begin = 0
     for end in plan.stops:
         searches = plan.searches[begin:end]

@@ -57,18 +57,22 @@ def run_search(plan: Plan, words: tuple[str, ...], spaces: Mapping[str, Range], 
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.WARNING)
+    # Half of the trials are random, so the sampler has something to learn from
     blind = max(1, plan.trials_each // 2)
     study = optuna.create_study(
         sampler=optuna.samplers.TPESampler(seed=seed, n_startup_trials=blind),
         pruner=optuna.pruners.MedianPruner(n_startup_trials=blind, n_warmup_steps=FIRST_LOOKS),
     )
+    # Each key's distribution, by its range
     distributions = {key: one.distribution for key, one in spaces.items()}
-    told = []
+    trials = []
     for _ in range(plan.trials_each if spaces else 1):  # one trial of a method that is not tuned
+        # The next values, rounded as they are written
         trial = study.ask(distributions)
         values = {key: spaces[key].rounded(value) for key, value in trial.params.items()}
         start = time.monotonic()
         note: dict[str, Any] = {"values": values, "state": "finished", "error": None, "reason": ""}
+        # Run it; an error is a result of the trial
         try:
             with limited_to(plan.limit_s), print_nothing():
                 note["error"] = error_of_trial(plan, (*words, *as_words(values)), trial)
@@ -78,10 +82,11 @@ def run_search(plan: Plan, words: tuple[str, ...], spaces: Mapping[str, Range], 
             raise
         except FklError as error:
             note |= {"state": "failed", "reason": str(error)}
+        # The sampler learns from each end: an error, a stop, or none
         state = optuna.trial.TrialState.PRUNED if note["state"] == "stopped early" else None
         study.tell(trial, None if state else math.inf if note["error"] is None else note["error"], state=state)
-        told.append({**note, "seconds": round(time.monotonic() - start, 3)})
-    return told
+        trials.append({**note, "seconds": round(time.monotonic() - start, 3)})
+    return trials
 
 
 def best_of(trials: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -116,6 +121,7 @@ def _stopping_report(experiment: Experiment, trial: Any) -> Callable[[Chunk, int
     """Report the error so far to Optuna at some rounds, and stop the trial if Optuna decides to."""
     import optuna
 
+    # Errors are reported at a few rounds only, because the pruner compares trials at the same round
     rounds = experiment.problem.rounds
     looks = {rounds * number // LOOKS: number - 1 for number in range(1, LOOKS)}
 
@@ -148,9 +154,11 @@ def limited_to(seconds: float | None) -> Iterator[None]:
         yield
         return
 
+    # Python runs the handler after the compiled call in progress
     def stop(signum: int, frame: FrameType | None) -> None:
         raise LimitError(f"it took longer than limit_s={seconds:g}")
 
+    # The handler from before returns, also after an error
     before = signal.signal(signal.SIGALRM, stop)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:

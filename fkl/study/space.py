@@ -51,13 +51,16 @@ class Range:
     @classmethod
     def read(cls, key: str, text: object) -> "Range":
         """Read a range from text, or refuse it with a `BadValue`."""
+        # A list of values, or two ends and perhaps a scale
         if isinstance(text, list) and text:
             return cls(values=tuple(text))
         match = RANGE.fullmatch(str(text).strip())
         if match is None:
             raise BadValue(key, text, ALLOWED)
+        # Integers if both ends are integers
         whole = all(re.fullmatch(r"-?\d+", end) for end in match.groups()[1:]) and not match[1]
         low, high = (int(end) if whole else float(end) for end in match.groups()[1:])
+        # The smaller end first, and above 0 on a logarithmic scale
         if low >= high or (match[1] and low <= 0):
             raise BadValue(key, text, f"{ALLOWED}; the smaller end first, above 0 on a logarithmic scale")
         return cls(low, high, bool(match[1]))
@@ -117,6 +120,7 @@ class Range:
         Range or None
             None for a list, and for an end that is the key's own limit.
         """
+        # A whole step, and if the key does not allow it, halves of it
         share = 0.0 if self.values else 1.0
         while share >= LEAST_STEP:
             moved = self._moved(end, share)

@@ -228,16 +228,16 @@ def _show_job(plan: dict[str, Any], note: dict[str, Any], run: Run | None, ended
     """Print a line about a job that has ended."""
     from fkl.runs.folder import read_provenance, read_summary
 
-    name = mark = told = ""
+    name = mark = result = ""
     if run is not None:
         name = f"{run.algo.label} on {run.dataset.name}"
         if "mean" in note:
             summary = read_summary(run.folder)
-            mark, told = judge_summary(summary)
+            mark, result = judge_summary(summary)
             for text in other_warnings(read_provenance(run.folder), summary):
                 show_warning(f"{name}: {text}")
     left = time_left(plan["started"], time.time(), ended, plan["jobs"])
-    print_lines(job_line(note, plan["jobs"], name, plan["swept"], mark, told, left))
+    print_lines(job_line(note, plan["jobs"], name, plan["swept"], mark, result, left))
 
 
 VARIES = re.compile(r"\S*/\S*|-?\d+(\.\d+)?(e[-+]?\d+)?")

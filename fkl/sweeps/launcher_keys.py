@@ -91,11 +91,11 @@ def require_allowed(hydra: DictConfig) -> None:
             require(shutil.which("sbatch") is not None, group, name, "another one, because sbatch is not installed")
         limits = plugins[name]
         inside = {limit.partition(".")[0] for limit in limits if "." in limit}
-        known = sorted({*map(str, schemas[name])} - inside | {*limits})
+        keys_known = sorted({*map(str, schemas[name])} - inside | {*limits})
         for key, value in _nested_entries(node, limits):
             if name == "joblib" and key in OF_JOBLIB_ALONE:
                 require(value == schemas[name][key], f"hydra.{kind}.{key}", value, "omitted; fkl uses only n_jobs")
-            _require_value(f"hydra.{kind}.{key}", value, known, limits.get(key))
+            _require_value(f"hydra.{kind}.{key}", value, keys_known, limits.get(key))
 
 
 def _nested_entries(node: dict[str, Any], limits: Iterable[str], before: str = "") -> Iterator[tuple[str, Any]]:

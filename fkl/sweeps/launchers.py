@@ -1,4 +1,12 @@
-"""Launching of jobs: if the process of a job is killed, that job fails and the others continue."""
+"""Launching of jobs: if the process of a job is killed, that job fails and the others continue.
+
+For example, of 4 jobs on 2 workers the system kills the process of the second for lack of memory. Hydra's launchers
+would then raise an error and lose all results. `Launcher` returns three results, and for the second job one that its
+task makes from the error "its process was killed (signal 9; out of memory?)".
+
+`Launcher.launch` chooses by the launcher's kind: joblib's jobs run in `_in_workers`, submitit's (Slurm) and Ray's in
+`_asked_by`, and all others in Hydra's own launcher. `_lost` makes the result of a killed job.
+"""
 
 import errno
 import os
@@ -43,6 +51,7 @@ class Launcher:
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         """Run these jobs, and return their results in this order."""
+        # The launcher's kind follows from the module of its class
         kind = type(self._launcher).__module__.rpartition(".")[2]
         if kind == "joblib_launcher":
             return self._in_workers(job_overrides, initial_job_idx)
@@ -61,11 +70,13 @@ class Launcher:
         from joblib import effective_n_jobs
         from joblib.externals.loky import FIRST_COMPLETED, BrokenProcessPool, wait
 
+        # At most so many jobs run at once; each has a worker of its own
         workers = effective_n_jobs(self._launcher.joblib["n_jobs"])
         left = enumerate(jobs)
         running: dict[Any, tuple[Any, int]] = {}
         ended: dict[int, JobReturn] = {}
         try:
+            # Fill free workers, then wait for the first job that ends
             while len(ended) < len(jobs):
                 for at, words in islice(left, workers - len(running)):
                     worker, future = self._given(workers, self._job(first + at, words))
@@ -77,6 +88,7 @@ class Launcher:
                         self._idle.append(worker)
                     except BrokenProcessPool as error:
                         ended[at] = self._lost(first + at, jobs[at], error)
+        # After an interruption, no worker may go on
         except BaseException:
             for worker, _ in running.values():
                 worker.shutdown(kill_workers=True)
@@ -89,10 +101,12 @@ class Launcher:
         from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
         from joblib.parallel import LokyBackend
 
+        # An idle worker has imported fkl already
         while self._idle:
             worker = self._idle.pop()
             with suppress(BrokenProcessPool):  # killed since its last job
                 return worker, worker.submit(*job)
+        # A new worker gets its share of the cores, so BLAS in several workers does not start too many threads
         share = str(max(1, cpu_count() // workers))
         environment = {name: os.environ.get(name, share) for name in LokyBackend.MAX_NUM_THREADS_VARS}
         try:
@@ -108,6 +122,7 @@ class Launcher:
 
         The function is an attribute of `owner`: a method of submitit's jobs, or `get` of the module ray.
         """
+        # Put our function in the place of the launcher's, and afterwards the original one
         number, before, inside = count(), getattr(owner, name), False
 
         def result(job: Any) -> Any:
@@ -123,6 +138,7 @@ class Launcher:
             finally:
                 inside = False
 
+        # From now on, an error of a job is its result, and the launcher goes on to the next one
         setattr(owner, name, result if name == "results" else SimpleNamespace(get=result))
         try:
             return self._launcher.launch(jobs, initial_job_idx=first)  # type: ignore[no-any-return]
@@ -143,6 +159,7 @@ class Launcher:
 
     def _lost(self, number: int, words: Sequence[str], error: Exception) -> JobReturn:
         """Result for a job whose process ended without a result."""
+        # The message names the signal, or Slurm's state of the job
         said = str(error)
         if signal := SIGNAL.search(said):
             why = f"was killed (signal {signal[1]}{'; out of memory?' * (signal[1] == '9')})"
@@ -151,12 +168,14 @@ class Launcher:
             why = f"ended without a result ({state[0] if state else ' '.join(said.split())})"
         lost = FklError(f"its process {why}")
         lost.__cause__ = error
+        # The job's own task function makes the result, so all results have one form
         play, *job = self._job(number, words, lost=lost)
         return play(*job)  # type: ignore[no-any-return]
 
 
 def _no_worker(error: OSError) -> FklError:
     """Why joblib can start no worker."""
+    # Linux names no file if the semaphores are the reason
     why, named = error.strerror or str(error), error.filename
     if not named and sys.platform == "linux" and error.errno in OF_SEMAPHORES:
         why, named = f"{why}, for its semaphores", SHARED

@@ -180,8 +180,8 @@ def count_values(values: RangeSweep) -> int:
 def register_sweeper() -> None:
     """Register ``hydra/sweeper=optuna``, which replaces any other plugin with that name."""
     store = ConfigStore.instance()
-    known = store.repo.get("hydra", {}).get("sweeper", {}).get("optuna.yaml")
-    if known is not None and known.provider == "fkl":
+    shipped = store.repo.get("hydra", {}).get("sweeper", {}).get("optuna.yaml")
+    if shipped is not None and shipped.provider == "fkl":
         return
     store.store(group="hydra/sweeper", name="optuna", node=SearchKeys, provider="fkl")
     for name, sampler in (("tpe", "TPESampler"), ("random", "RandomSampler")):

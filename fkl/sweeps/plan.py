@@ -40,10 +40,10 @@ def plan_sweep(words: Sequence[str], folders: Sequence[Path] = ()) -> tuple[list
     bar = tqdm(by_shape.values(), "measuring", leave=False, disable=None)
     found = []
     for alike in bar:
-        one = forecast_run(alike[0])
-        found.append((alike, [one.of(run.settings.replicates) for run in alike]))
+        estimate = forecast_run(alike[0])
+        found.append((alike, [estimate.of(run.settings.replicates) for run in alike]))
     found.sort(key=lambda pair: -_sum_totals(pair[1]))
-    every = [one for _, several in found for one in several]
+    every = [estimate for _, several in found for estimate in several]
     rows = []
     shared = set.intersection(*({*run.words} for run in runs))
     for alike, several in found[:ROWS]:
@@ -62,8 +62,8 @@ def plan_sweep(words: Sequence[str], folders: Sequence[Path] = ()) -> tuple[list
     lines = [
         count_of(jobs, "run"),
         f"  time      about {seconds_text(_sum_totals(every))} one after another, with engine={every[0].engine}",
-        f"  disk      about {bytes_of(sum(one.disk for one in every))}",
-        f"  memory    at most {bytes_of(max(one.memory for one in every))} per replicate, without the data",
+        f"  disk      about {bytes_of(sum(estimate.disk for estimate in every))}",
+        f"  memory    at most {bytes_of(max(estimate.memory for estimate in every))} per replicate, without the data",
     ]
     lines += [f"  the {ROWS} longest of {len(found)}:"] * (more > 0)
     return lines, rows

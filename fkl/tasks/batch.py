@@ -82,6 +82,7 @@ class BatchTask(Task):
     @classmethod
     def of(cls, run: Run) -> Self:
         """Read the data, and split each client's samples into training and test samples."""
+        # Read, split and narrow the data
         generator = shared_generator(run.settings.seed, Role.DATA)
         table = read_table(run, generator)
         batch = in_precision(drawn_batch(run, table, generator), run)
@@ -90,6 +91,7 @@ class BatchTask(Task):
         for name, none in (("save_model", "false"), ("metrics", "null")):
             asked = getattr(run.settings, name)
             require(batch.classes == 1 or not asked, name, asked, f"{none} with several classes")
+        # A method may draw a new split for each replicate; participation may differ as well
         if getattr(run.algo, "redraw", False):
             return cls(batch, partial(_redrawn_batch, run, None if has_drawn_samples(run) else table))
         return cls(batch, partial(_thinned_batch, run, batch) if differs_by_replicate(run) else None)
@@ -121,7 +123,7 @@ class BatchTask(Task):
         return fitting if self.redraw is None else 1
 
     def first_round(self) -> Batch:
-        """The same problem with one round."""
+        """The problem, limited to one round."""
         return replace(self.problem, rounds=1)
 
     def panels(self) -> Mapping[str, Panel]:
@@ -182,8 +184,10 @@ def drawn_batch(run: Run, table: Table, generator: np.random.Generator) -> Batch
 
 
 def _encoded_batch(run: Run, table: Table, generator: np.random.Generator) -> Batch:
+    # Published data are encoded already
     if table.cells is None:
         return _batch_of_stream(run, split_table(run, table, generator), generator)
+    # A user's cells are encoded from the training rows, so split twice with the same draws
     numbered = replace(table, row=np.arange(len(table.y)))
     stream = split_table(run, numbered, generator)
     drawn = _batch_of_stream(run, stream, deepcopy(generator))
@@ -225,7 +229,7 @@ def sample_counts(batch: Batch) -> str:
 
 
 def with_other_tests(batch: Batch, numbers: np.random.Generator) -> Batch:
-    """The same data with other targets of test samples."""
+    """Replace the targets of test samples; training data do not change."""
     return replace(batch, y=np.where(batch.training, batch.y, other_values(batch.y, numbers)))
 
 
@@ -241,6 +245,7 @@ class TestedBooks(Books):
         self.problem, self.classes = problem, problem.loss != "square"
         self.pending: list[Array] = []  # never more entries than rounds, because checkpoints store them
         self.first_pending = 0
+        # Numbers of samples of each client, and errors of constants
         self.count = {}
         for part, training in PARTS:
             self.count[part] = np.bincount(problem.part(training)[2], minlength=problem.clients)
@@ -269,14 +274,17 @@ class TestedBooks(Books):
 
     def close(self) -> None:
         """Judge pending rounds, and compute the columns that exist only at the end."""
+        # Rounds may wait to be judged together
         if self.pending:
             self.judge_pending()
         error = "test_error" if self.classes else "test_mse"
+        # Intervals from the last predictions
         if self.intervals is not None:
             _, y, client = self.problem.part(False)
             R, K = self.by_client["test_samples"].shape
             summary, clients = self.intervals.columns(self.first_pending - 1, [y] * R, self.last, [client] * R, K)
             self.at_the_end, self.by_client = self.at_the_end | summary, self.by_client | clients
+        # In the target's units, and fairness over clients
         if not self.classes:
             self.at_the_end |= in_units(self.by_round["test_mse"][-1], self._variance, self.problem.scale.y_unit)
         tested = self.count["test"]
@@ -320,6 +328,7 @@ class BatchJudge(TestedBooks):
 
     def __init__(self, world: World, lam: float, rows: tuple[Rows, Rows] | None = None) -> None:
         self._loss = world.loss
+        # The optimum of all samples together, with which every round is compared
         train, test = rows or (world.training, world.testing)
         self.parts = {"train": train, "test": test}
         self.optimum = self._loss.optimum(train, lam)  # (R, P)
@@ -327,6 +336,7 @@ class BatchJudge(TestedBooks):
         super().__init__(world.problem, R)
         everywhere = np.broadcast_to(self.optimum[:, None, :, None], (R, world.problem.clients, P, 1))
         self._best_f = train.predict(everywhere)
+        # Its errors are columns of their own
         at_optimum = {
             f"{name}_at_optimum": _mean_over_samples(sums, rows)[:, 0]
             for part, rows in self.parts.items()
@@ -345,23 +355,28 @@ class BatchJudge(TestedBooks):
 
     def judge_pending(self) -> None:
         """Compute and record errors, and distances from the optimum."""
+        # All pending rounds at once, because a product with several thetas is faster
         theta = np.stack(self.pending, axis=-1)  # (R, K, P, B)
         rounds = slice(self.first_pending, self.first_pending + len(self.pending))
         f = {}
+        # Errors by part, and of each client after the last round
         for part, rows in self.parts.items():
             f[part] = rows.predict(theta)
             for name, sums in self._measures_of_loss(part, rows, f[part]).items():
                 self.book(name, rounds, _mean_over_samples(sums, rows).T)
                 self.by_client[name] = sums[..., -1] / np.where(rows.count, rows.count, np.nan)
+        # Test predictions for metrics and intervals
         test = self.parts["test"]
         there = np.arange(test.y.shape[2]) < test.count[:, None]
         if self.metrics:
             self.book_own(rounds, [y[there] for y in test.y], [f_test[there].T for f_test in f["test"]])
         if self.intervals is not None:
             self.last = [f_test[there][:, -1] for f_test in f["test"]]
+        # Losses of single rows, if the run is judged by them
         if self.numbers is not None:
-            each = self._loss.of_each(test, f["test"][..., -1])
-            self.row_losses = [RowLosses(self.numbers, of_replicate[there]) for of_replicate in each]
+            losses = self._loss.of_each(test, f["test"][..., -1])
+            self.row_losses = [RowLosses(self.numbers, of_replicate[there]) for of_replicate in losses]
+        # Distances of the functions, of the agents from their mean, and of theta from the optimum
         train = self.parts["train"]
         off = f["train"] - self._best_f
         apart = np.einsum("rkib,rkib->rkb", off, off)
@@ -447,26 +462,29 @@ class OwnFeaturesJudge(TestedBooks):
 
     def judge_pending(self) -> None:
         """Compute and record errors."""
+        # Agents have their own features, so client by client
         theta, (omega, phase) = np.stack(self.pending, axis=-1), self._features  # (R, K, D, B)
         rounds = slice(self.first_pending, self.first_pending + len(self.pending))
         factor = np.sqrt(2 / phase.shape[-1])
         for part, training in PARTS:
             x, y, client = self.problem.part(training)
-            own = not training and (bool(self.metrics) or self.intervals is not None)
-            predicted = np.zeros((len(theta), theta.shape[3], len(y) if own else 0))
+            has_own_columns = not training and (bool(self.metrics) or self.intervals is not None)
+            predicted = np.zeros((len(theta), theta.shape[3], len(y) if has_own_columns else 0))
             sums, last = np.zeros((*theta.shape[:2], theta.shape[3])), np.zeros((len(theta), len(y)))
+            # Residuals of all pending rounds at once
             for r, k in np.ndindex(*theta.shape[:2]):
                 z = factor * np.cos(x[client == k] @ omega[r, k] + phase[r, k])
                 f = z @ theta[r, k]
-                if own:
+                if has_own_columns:
                     predicted[r][:, client == k] = f.T
                 off = f - y[client == k, None]
                 sums[r, k] = np.einsum("nb,nb->b", off, off)
                 last[r, client == k] = off[:, -1] ** 2
+            # Means over all samples, and of each client
             size = self.count[part]
             self.book(f"{part}_mse", rounds, (sums.sum(axis=1) / (size.sum() or np.nan)).T)
             self.by_client[f"{part}_mse"] = sums[..., -1] / np.where(size, size, np.nan)
-            if own:
+            if has_own_columns:
                 self.book_own(rounds, [y] * len(theta), [*predicted])
                 self.last = [of_rounds[-1] for of_rounds in predicted]
             if not training and self.numbers is not None:

@@ -181,6 +181,7 @@ class SplitIntervals:
             round take part.
         clients : int
         """
+        # Half of a client's test samples calibrate, the other half are judged
         covered = Covered.none(len(y), clients)
         generators = self.world.streams.generators(Role.INTERVALS)
         present = self.world.problem.present[t] if self.with_server else np.ones(clients, np.bool_)
@@ -190,14 +191,17 @@ class SplitIntervals:
             used = [
                 calibration if here else calibration[:0] for (calibration, _), here in zip(parts, present, strict=True)
             ]
+            # The server combines all clients' ranks, or each client uses its own
             groups = [used] if self.with_server else [[one] for one in used]
             half = np.concatenate(
                 [np.broadcast_to(federated_quantiles(group)[:, None], (len(LEVELS), len(group))) for group in groups], 1
             )
+            # Coverage on the judged half
             for k, (_, judged) in enumerate(parts):
                 one = Covered.none(1, len(judged))
                 one.add(judged[None], np.broadcast_to(half[:, None, k, None], (len(LEVELS), 1, len(judged))))
                 covered.sums[:, :, r, k] = one.sums.sum(axis=(2, 3))
+        # Each client sends one number per level, and gets one
         if self.with_server:
             size = np.full((len(y), 1), len(LEVELS))
             self.world.channel.open_round(t, present)  # a resumed run may not have run any round
@@ -208,11 +212,13 @@ class SplitIntervals:
 
 def federated_quantiles(scores: Sequence[Array]) -> Array:
     """Half lengths (3,) of intervals from the scores of all clients; infinite with too few scores."""
+    # Clients without scores cannot send one
     held = [np.sort(one) for one in scores if len(one)]
     if not held:
         return np.full(len(LEVELS), np.inf)
     counts = tuple(map(len, held))
     quantiles = []
+    # For each level, the rank that a client sends and the one that the server takes
     for level in LEVELS.tolist():
         ranks, k = best_ranks(counts, level)
         sent = [one[rank - 1] if rank <= len(one) else np.inf for one, rank in zip(held, ranks, strict=True)]
@@ -226,12 +232,14 @@ def best_ranks(counts: tuple[int, ...], level: float) -> tuple[tuple[int, ...], 
 
     If no ranks reach the level, k is 0.
     """
+    # Ranks around the level; few of them are enough
     held = np.array(counts)
     n = max(counts)
     middle = int(np.ceil(level * (n + 1)))
     most = min(MOST_RANKS, max(FEWEST_RANKS, PAIRS // len(counts)))
     first = max(1, min(middle - most // 2, n - most + 1))
     best, found = np.inf, (counts, 0)
+    # Expected coverage of each k, and the smallest that is still enough
     for rank in range(first, min(n, first + most - 1) + 1):
         ranks = -(-rank * (held + 1) // (n + 1))
         coverage = expected_coverage(held, ranks)
@@ -248,13 +256,16 @@ def expected_coverage(counts: Integers, ranks: Integers) -> Array:
     k-th smallest exceeds t if fewer than k independent events with probabilities F_j(t) happen. The integral of this
     probability over t is the mean.
     """
+    # Nodes of a quadrature over the coverage t in (0, 1)
     node, weight = np.polynomial.legendre.leggauss(NODES)
     t = ((np.arange(PANELS)[:, None] + (node + 1) / 2) / PANELS).ravel()
+    # Clients with equal numbers and ranks are alike, and counted together
     pairs, size = np.unique(np.stack([counts, ranks]), axis=1, return_counts=True)
     below = []
     for (n, rank), clients in zip(pairs.T, size, strict=True):
         p = scipy.special.betainc(rank, n - rank + 1, t) if rank <= n else np.zeros_like(t)
         below.append(scipy.stats.binom.pmf(np.arange(clients + 1), clients, p[:, None]))
+    # Distribution of how many clients are below; coverage of the k-th smallest is the mean of fewer than k
     happened = reduce(_convolve_sums, below)
     fewer = np.cumsum(happened, axis=1)[:, :-1]
     return np.tile(weight / (2 * PANELS), PANELS) @ fewer

@@ -50,8 +50,10 @@ class PerReplicateTask(Task):
     def of(cls, run: Run) -> Self:
         """Split the data for each replicate, from a shared table or from its own."""
         settings = run.settings
+        # All replicates share a table, or draw their own
         shared = None if has_drawn_samples(run) else read_table(run, shared_generator(settings.seed, Role.DATA))
         batches: list[Batch] = []
+        # Notes of the first replicate are enough
         for generator in Streams(settings.seed, tuple(range(settings.replicates))).generators(Role.DATA):
             with show_messages(results=False, notes=False) if batches else nullcontext():
                 table = read_table_anew(run, generator) if shared is None else shared
@@ -59,6 +61,7 @@ class PerReplicateTask(Task):
             if batches[-1].clients != batches[0].clients:
                 counts = f"{batches[0].clients} and {batches[-1].clients}"
                 raise FklError(f"{run.dataset.name}: replicates have {counts} clients, but need the same number")
+            # Refuse splits of all replicates that do not fit, as soon as one shows its size
             if len(batches) == 1:
                 rest = settings.replicates - 1
                 require_memory(
@@ -109,7 +112,7 @@ class PerReplicateTask(Task):
         return {"predictions": predictions, **outcome.figures, **outcome.of_clients}
 
     def in_doubles(self) -> PerReplicate:
-        """The same problem, because these methods always use float64."""
+        """The problem itself, unchanged, because these methods always use float64."""
         return self.problem
 
     def other_samples(self, numbers: np.random.Generator) -> PerReplicate:
@@ -148,14 +151,16 @@ class FittedJudge(Books):
 
     def enter(self, t: int, outcome: Fitted) -> bool:
         """Record round t; return whether all figures are finite."""
+        # Errors of each replicate on both parts
         wrong = {f"{part}_error": self._wrong(outcome, training) for part, training in PARTS}
         errors = {name: np.array([one.mean() if len(one) else np.nan for one in each]) for name, each in wrong.items()}
         for name, values in {**errors, **outcome.figures}.items():
             self.book(name, t, values)
+        # A user's metrics, and losses of single rows
         if self.metrics:
             tested = [batch.part(False)[:2] for batch in self._batches]
-            found = [predict(x) for predict, (x, _) in zip(outcome.predict, tested, strict=True)]
-            self.book_own(t, [y for _, y in tested], found)
+            predictions = [predict(x) for predict, (x, _) in zip(outcome.predict, tested, strict=True)]
+            self.book_own(t, [y for _, y in tested], predictions)
         self.by_client.update(outcome.of_clients)
         self.row_losses = [
             RowLosses(batch.row[~batch.training], one.astype(np.float64))
@@ -171,9 +176,9 @@ class FittedJudge(Books):
     def _wrong(self, outcome: Fitted, training: bool) -> list[Array]:
         """Whether each sample's predicted class is wrong: (n,) bool for each replicate."""
         parts = [batch.part(training)[:2] for batch in self._batches]
-        found = [predict(x) for predict, (x, _) in zip(outcome.predict, parts, strict=True)]
-        for r, (values, (_, y)) in enumerate(zip(found, parts, strict=True)):
+        predictions = [predict(x) for predict, (x, _) in zip(outcome.predict, parts, strict=True)]
+        for r, (values, (_, y)) in enumerate(zip(predictions, parts, strict=True)):
             if np.shape(values) != y.shape:
                 shape = np.shape(values)
                 raise BrokenPromiseError(f"Fitted.predict of replicate {r} has shape {shape}, must be (n,) = {y.shape}")
-        return [values != y for values, (_, y) in zip(found, parts, strict=True)]
+        return [values != y for values, (_, y) in zip(predictions, parts, strict=True)]

@@ -92,10 +92,12 @@ class StreamTask(Task):
     @classmethod
     def of(cls, run: Run) -> Self:
         """Read, scale and partition the data; refuse a separate test file."""
+        # A stream is tested before it learns, so it has no test file
         test_path, label = getattr(run.dataset, "test_path", None), run.algo.label
         allowed = f"null for {label}, which is tested on every sample before it learns from it"
         require(test_path is None, "dataset.test_path", test_path, allowed)
         made, loss = super().of(run), getattr(run.algo, "pointwise", SQUARED)
+        # Classes become signs or odd integers
         if loss.classes:
             with key_prefix("algo"):
                 problem = made.problem.of_classes(run.algo.loss, loss)
@@ -195,14 +197,15 @@ def _outcome_arrays(outcome: Outcome, replicates: int, clients: int) -> dict[str
     fkl.basics.errors.BrokenPromiseError
         If an array has another shape; the error names it.
     """
-    told = {"y_hat": outcome.y_hat, "squared_norm": outcome.squared_norm()}
-    told |= {} if outcome.loss is None else {"loss": outcome.loss}
-    told |= {} if outcome.variance is None else {"variance": outcome.variance}
-    told |= {} if outcome.log_density is None else {"log_density": outcome.log_density}
-    told |= {} if outcome.value is None else {"value": outcome.value}
-    for name, values in told.items():
+    # Every array that the outcome has, with the right shape
+    arrays = {"y_hat": outcome.y_hat, "squared_norm": outcome.squared_norm()}
+    arrays |= {} if outcome.loss is None else {"loss": outcome.loss}
+    arrays |= {} if outcome.variance is None else {"variance": outcome.variance}
+    arrays |= {} if outcome.log_density is None else {"log_density": outcome.log_density}
+    arrays |= {} if outcome.value is None else {"value": outcome.value}
+    for name, values in arrays.items():
         require_shape(f"Outcome.{name}", values, replicates, clients, *[None] * (name == "loss"))
-    return told
+    return arrays
 
 
 def _require_fits_classes(run: Run, several: int) -> None:
@@ -246,6 +249,7 @@ class StreamSums(NamedTuple):
         """The sums after a round with targets y and `present` (K,); numpy arrays change in place."""
         y_hat, squared_norm, of_round = outcome.y_hat, outcome.squared_norm(), outcome.loss
         of_kernels = self.kernel_loss
+        # Losses by kernel appear in the first round that has them
         if of_round is not None and of_kernels is None:
             of_kernels = np.zeros(of_round.shape, of_round.dtype)
         if is_traced(self.loss):
@@ -254,6 +258,7 @@ class StreamSums(NamedTuple):
             if of_round is not None and of_kernels is not None:
                 of_kernels = of_kernels + of_round * present[:, None]
             return StreamSums(tuple(map(add, self.errors, shown.values())), total, of_kernels)
+        # Some clients at a time, to limit temporary arrays; parts without present clients are skipped
         for some in row_blocks(len(present), CLIENTS_AT_A_TIME):
             here = present[some]
             if not here.any():
@@ -326,6 +331,7 @@ class StreamJudge:
 
     def __init__(self, problem: Problem, replicates: int, lam: float) -> None:
         self.problem, self.lam = problem, lam
+        # Sums of each client, and means of each round
         shape = (replicates, problem.clients)
         self.errors: tuple[Array, ...] = tuple(np.zeros(shape) for _ in problem.loss.columns)
         self.loss: Array = np.zeros(shape)
@@ -337,6 +343,7 @@ class StreamJudge:
         self._samples = np.where(samples > 0, samples, np.nan)
         self.calibration: Calibration | None = None
         self.row_losses: list[RowLosses] = []
+        # Losses of all rounds are kept only if rows are judged one by one
         self._of_rounds = np.zeros((0 if problem.row is None else problem.rounds, *shape))
         self.booked, self._rounds = 0, problem.rounds
         self.metrics: dict[str, str] = {}
@@ -345,8 +352,10 @@ class StreamJudge:
 
     def enter(self, t: int, outcome: Outcome) -> bool:
         """Record round t; return whether all sums are finite."""
+        # The first outcome shows all shapes
         if t == 0:
             _outcome_arrays(outcome, *self.loss.shape)
+        # Add to the sums, and record what else this run wants
         y, present = self.problem.y[t], self.problem.present[t]
         loss = self.problem.loss
         self.sums = self.sums.after(outcome, y, present, self.lam, loss)
@@ -408,6 +417,7 @@ class StreamJudge:
 
     def by_round(self, best: Array) -> Values:
         """Errors and regrets of all rounds; `best` is as in `columns`."""
+        # Regret to the best function is the sum of losses minus that of the best
         problem = self.problem
         best = _where_present(problem, best)
         rounds: Values = {
@@ -419,29 +429,33 @@ class StreamJudge:
                 for name, errors in baseline_errors(problem).items()
             },
         }
+        # Calibration, intervals, regret to the true function, and a user's metrics
         if self.calibration is not None:
             rounds |= self.calibration.by_round()
         if self.intervals is not None:
             rounds |= self.intervals.by_round()
         if problem.expected is not None and self.main == "mse":
-            known = problem.present * (problem.expected - problem.y) ** 2
+            noise = problem.present * (problem.expected - problem.y) ** 2
             squared_errors = self.of_rounds["mse"] * self._samples[:, None]
-            rounds["regret_dynamic"] = (squared_errors - np.cumsum(known.sum(axis=1))[:, None]) / problem.clients
+            rounds["regret_dynamic"] = (squared_errors - np.cumsum(noise.sum(axis=1))[:, None]) / problem.clients
         for name, sums in self.own_losses.items():
             rounds[name] = np.cumsum(sums, axis=0) / self._samples[:, None]
         return rounds
 
     def columns(self, best: Array) -> RecordColumns:
         """All columns; `best` (T, K) is the loss of the best function in hindsight for all samples."""
+        # The run may have ended early
         problem, shape = self.problem.until(self._rounds), self.loss.shape
         best_of_all, linear = (loss[: self._rounds] for loss in (best, linear_loss(self.problem)))
+        # Clients in blocks, since baselines need copies of their streams
         clients: Values = {}
         for some in row_blocks(problem.clients):
-            own = np.broadcast_to(best_of_all, problem.y.shape)[:, some], linear[:, some]
-            for name, values in self._of_clients(some, problem.of_clients(some), *own).items():
+            best_and_linear = np.broadcast_to(best_of_all, problem.y.shape)[:, some], linear[:, some]
+            for name, values in self._of_clients(some, problem.of_clients(some), *best_and_linear).items():
                 if name not in clients:
                     clients[name] = np.empty((*values.shape[:-1], shape[1]), values.dtype)
                 clients[name][..., some] = values
+        # Columns that exist only in total
         samples = clients["rounds"]
         if self.calibration is not None:
             clients |= self.calibration.by_client(samples)
@@ -449,8 +463,8 @@ class StreamJudge:
             clients |= self.intervals.covered.columns()
         summary: Values = {name: np.full(shape[0], error) for name, error in best_constant(problem).items()}
         if problem.expected is not None and self.main == "mse":
-            known = problem.present * (problem.expected - problem.y) ** 2
-            clients["regret_dynamic"] = self.errors[0] - known.sum(axis=0)
+            noise = problem.present * (problem.expected - problem.y) ** 2
+            clients["regret_dynamic"] = self.errors[0] - noise.sum(axis=0)
         if self.main == "mse":
             variance = float(variance_of(take_values(problem.y, problem.present)))
             summary |= in_units(self.of_rounds["mse"][self._rounds - 1], variance, problem.scale.y_unit)
@@ -460,11 +474,12 @@ class StreamJudge:
 
     def _of_clients(self, some: slice, problem: Problem, best: Array, linear: Array) -> Values:
         """Columns of some clients, from their streams and the losses of the best functions on these."""
+        # Means of a client are over the rounds in which it was present
         samples, mean = problem.present.sum(axis=0), np.maximum(problem.present.sum(axis=0), 1)
         of_kernels = None if self.kernel_loss is None else self.kernel_loss[:, some]
-        own = StreamSums(tuple(one[:, some] for one in self.errors), self.loss[:, some], of_kernels)
+        sums = StreamSums(tuple(one[:, some] for one in self.errors), self.loss[:, some], of_kernels)
         best, linear = (np.where(problem.present, loss, 0.0) for loss in (best, linear))
-        errors = {name: one / mean for name, one in zip(self.of_rounds, own.errors, strict=True)}
+        errors = {name: one / mean for name, one in zip(self.of_rounds, sums.errors, strict=True)}
         of_target: Values = {}
         if self.main == "mse":
             variance = np.var(problem.y, axis=0, where=problem.present | (samples == 0))
@@ -472,9 +487,9 @@ class StreamJudge:
         return {
             "rounds": samples,
             **errors,
-            "regret_best_kernel": own.regret_best_kernel,
-            "regret_hindsight": own.loss - best.sum(axis=0),
-            "regret_linear": own.loss - linear.sum(axis=0),
+            "regret_best_kernel": sums.regret_best_kernel,
+            "regret_hindsight": sums.loss - best.sum(axis=0),
+            "regret_linear": sums.loss - linear.sum(axis=0),
             **{name: errors.sum(axis=0) / mean for name, errors in baseline_errors(problem).items()},
             **of_target,
         }

@@ -56,10 +56,12 @@ def losses_of(name: str, path: str, y: Array, y_hat: Array) -> Array:
     (..., n) array
         Losses; all NaN if a prediction is not finite, which other code reports.
     """
+    # A user's function must not change our arrays
     targets, predictions = np.broadcast_to(y, y_hat.shape).flatten(), y_hat.astype(np.float64).flatten()
     if not len(targets) or not np.isfinite(predictions).all():
         return np.full(y_hat.shape, np.nan)
     module, _, function = path.rpartition(".")
+    # Call it, and check what it returns
     try:
         losses = np.asarray(getattr(sys.modules[module], function)(targets, predictions), dtype=np.float64)
     except Exception as error:  # any error in the user's own function is reported in one line
@@ -260,9 +262,9 @@ class Task:
     def describe(self) -> str:
         """A line that describes the data of a run."""
         problem = self.problem
-        words = [count_of(problem.clients, "client"), self.amount, count_of(problem.dimension, "feature")]
+        parts = [count_of(problem.clients, "client"), self.amount, count_of(problem.dimension, "feature")]
         left_out = [f"{count_of(problem.rows_left_out, 'row')} dropped"] if problem.rows_left_out else []
-        return ", ".join([*words, *left_out, *self.incomplete])
+        return ", ".join([*parts, *left_out, *self.incomplete])
 
     @property
     def incomplete(self) -> list[str]:
@@ -504,8 +506,10 @@ class Calibration:
 
         `log_density` (R, K) is that under the method's own predictive distribution; None if this is normal.
         """
+        # How many targets are inside each nominal interval
         for place, nominal in enumerate(NOMINAL.values()):
             self.inside[place] += present & (error**2 <= scipy.special.ndtri((1 + nominal) / 2) ** 2 * variance)
+        # Log density of a normal distribution, and of the mixture if the method gives it
         normal = -0.5 * (np.log(2 * np.pi * variance) + error**2 / variance)
         self.log_density += np.where(present, normal, 0.0)
         self.log_density_mixture += np.where(present, normal if log_density is None else log_density, 0.0)
@@ -534,6 +538,7 @@ def gini_coefficient(errors: Array) -> Array:
 
     For e_1 <= ... <= e_K it is 2 sum_i i e_i / (K sum_i e_i) - (K + 1) / K.
     """
+    # Sort each replicate's errors, weight them by rank
     K = errors.shape[1]
     total, ordered = errors.sum(axis=1), _in_order(errors)
     equal = ordered[:, 0] == ordered[:, -1]
@@ -566,12 +571,13 @@ def fairness_columns(name: str, sums: Array, count: NDArray[np.int64], site: NDA
     site : (K,)
         Site of each client.
     """
-    told = _worst_and_gini(name, "", sums, count)
+    # Over clients, and if there are several sites over these as well
+    columns = _worst_and_gini(name, "", sums, count)
     if (site != site[0]).any():
         belongs = [site == one for one in np.unique(site)]
         by_site = np.stack([np.ascontiguousarray(sums[:, own]).sum(axis=1) for own in belongs], axis=1)
-        told |= _worst_and_gini(name, "_sites", by_site, np.array([count[own].sum() for own in belongs]))
-    return told
+        columns |= _worst_and_gini(name, "_sites", by_site, np.array([count[own].sum() for own in belongs]))
+    return columns
 
 
 def _worst_and_gini(name: str, what: str, sums: Array, count: NDArray[np.int64]) -> dict[str, Array]:
@@ -600,6 +606,7 @@ def present_in_replicate(run: Run, present: NDArray[np.bool_], replicate: int) -
     fkl.basics.errors.FklError
         If no client takes part in any round.
     """
+    # Participation draws for each replicate by itself
     participation = run.conditions.get("participation")
     if participation is None:
         return present
@@ -620,6 +627,7 @@ def require_rounds(run: Run, of_rounds: bool) -> None:
     of_rounds : bool
         Whether the method's task has rounds that clients can miss.
     """
+    # Methods in which every client must take part, and what would let clients miss a round
     method = run.algo
     several = of_rounds and not (getattr(method, "alone", False) or getattr(method, "in_turn", False))
     allowed = f"null for {method.label}, whose rounds no client can miss"
@@ -667,9 +675,9 @@ def require_number(run: Run, encoder: Encoder | None) -> None:
     learns = f"for {run.algo.label}; algo=fed3r, or algo.loss=logistic on a stream and softmax on batches, learns"
     require(not several, "dataset", name, f"one with a numeric target {learns} its classes")
     if encoder is not None and (count := len(encoder.labels)) > 2:
-        words = in_one_line(", ".join(encoder.labels[:WORDS_SHOWN]))
+        labels = in_one_line(", ".join(encoder.labels[:WORDS_SHOWN]))
         raise BadValue(
-            "dataset.target", run.dataset.target, f"numbers or two classes {learns} the {count} classes {words}"
+            "dataset.target", run.dataset.target, f"numbers or two classes {learns} the {count} classes {labels}"
         )
 
 
@@ -697,7 +705,7 @@ def read_table_anew(run: Run, generator: np.random.Generator) -> Table:
 
 
 def in_precision(problem: Any, run: Run) -> Any:
-    """The same data with features in the run's precision."""
+    """Convert the features of a problem to the run's precision."""
     samples = problem.x.reshape(-1, problem.x.shape[-1])
     narrowed = by_block(lambda some: some.astype(run.settings.precision), samples)
     return replace(problem, x=narrowed.reshape(problem.x.shape))

@@ -51,6 +51,7 @@ class VerticalTask(Task):
     @classmethod
     def of(cls, run: Run) -> Self:
         """The parties' features, for the method's number of rounds; each replicate draws its own split of rows."""
+        # Groups by feature number need a fixed number of features
         generator = shared_generator(run.settings.seed, Role.DATA)
         table = read_table(run, generator)
         cells = table.cells
@@ -62,18 +63,20 @@ class VerticalTask(Task):
         )
         numbered = "lists of words, because partition.groups needs the numbers of their features"
         require(fits, "dataset.words", None, numbered)
-        own = None if cells is None else partial(_learned_in_replicate, run, table, deepcopy(generator))
+        # A user's cells are encoded for each replicate by its own training rows
+        learned = None if cells is None else partial(_learned_in_replicate, run, table, deepcopy(generator))
         given = split_table(run, table, generator)
         require_number(run, given.encoder)
+        # Some methods cannot read sparse features
         if not isinstance(given.x, np.ndarray) and not getattr(run.algo, "takes_sparse", False):
             name, method = run.dataset.name, run.algo.label
             raise FklError(
                 f"dataset={name}: its features are stored sparse, but {method} needs dense features; use algo=fdskl or "
                 "algo=dsg, or a data set that is stored dense (dataset.table.format=libsvm in your own YAML file)"
             )
-        if own is None:
+        if learned is None:
             return cls(replace(given, rounds=run.algo.rounds))
-        return cls(own(0, noted=True)[0], own)
+        return cls(learned(0, noted=True)[0], learned)
 
     def describe(self) -> str:
         """A line with the numbers of samples, features and parties."""
@@ -100,7 +103,7 @@ class VerticalTask(Task):
         return 1
 
     def first_round(self) -> Vertical:
-        """The same problem with one round."""
+        """The problem, limited to one round."""
         return replace(self.problem, rounds=1)
 
     def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> RecordColumns:
@@ -136,6 +139,7 @@ def _learned_in_replicate(
     run: Run, table: Table, generator: np.random.Generator, replicate: int, noted: bool = False
 ) -> tuple[Vertical, None]:
     """A user's own table, encoded and scaled according to this replicate's training rows, with a note if `noted`."""
+    # The split of this replicate decides which rows encode and scale
     given = split_table(run, table, deepcopy(generator))
     split, _ = draw_split_and_generator(
         given, Streams(run.settings.seed, (replicate,)), getattr(run.algo, "fold", None)
@@ -167,6 +171,7 @@ class ScoredJudge(Books):
         self.intervals: SplitIntervals | None = None
         self.last: tuple[list[Any], list[Any]] = ([], [])
         self.by_round = {"iterations": np.zeros(self._shape, np.int64)}
+        # Numbers of features and rows, equal in all replicates
         self.by_client = {"features": np.tile([len(group) for group in problem.groups], (replicates, 1))}
         split = problem.rows(np.random.default_rng(0), fold)  # every replicate has the same numbers of rows
         self.at_the_end = {
@@ -176,24 +181,25 @@ class ScoredJudge(Books):
 
     def enter(self, t: int, outcome: Scored) -> bool:
         """Record round t, and return whether all numbers are finite."""
+        # Errors of the test rows after this round
         classes = self._problem.two_classes
         name = "test_error" if classes else "test_mse"
-        found = [f() for f in outcome.f]
-        for r, (f, rows) in enumerate(zip(found, outcome.rows, strict=True)):
+        predictions = [f() for f in outcome.f]
+        for r, (f, rows) in enumerate(zip(predictions, outcome.rows, strict=True)):
             if np.shape(f) != rows.shape:
                 raise BrokenPromiseError(
                     f"Scored.f of replicate {r} has shape {np.shape(f)}, must be (n,) = {rows.shape}"
                 )
         losses = [
             np.sign(f) != self._problem.y[rows] if classes else np.square(f - self._problem.y[rows])
-            for f, rows in zip(found, outcome.rows, strict=True)
+            for f, rows in zip(predictions, outcome.rows, strict=True)
         ]
         values = [each.mean() for each in losses]
         self.book("iterations", t, outcome.iterations)
         self.book(name, t, values)
-        self.book_own(t, [self._problem.y[rows] for rows in outcome.rows], found)
+        self.book_own(t, [self._problem.y[rows] for rows in outcome.rows], predictions)
         if self.intervals is not None:
-            self.last = [self._problem.y[rows] for rows in outcome.rows], found
+            self.last = [self._problem.y[rows] for rows in outcome.rows], predictions
         # Columns for the end, because any round may be the last
         if (numbers := self._problem.row) is not None:
             pairs = zip(outcome.rows, losses, strict=True)
@@ -204,7 +210,7 @@ class ScoredJudge(Books):
         if not classes:
             variance = np.array([targets.var() for targets in tested])
             self.at_the_end |= in_units(np.array(values), variance, self._problem.scale.y_unit)
-        return all(bool(np.isfinite(f).all()) for f in found) and all(value < LARGEST_ERROR for value in values)
+        return all(bool(np.isfinite(f).all()) for f in predictions) and all(value < LARGEST_ERROR for value in values)
 
     def close(self) -> None:
         """Judge the intervals, which the party with the targets calibrates."""

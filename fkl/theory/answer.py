@@ -47,6 +47,7 @@ class TheoremsAnswer(NamedTuple):
 
 def bound_command(finished: FinishedRun, format: str, verbose: bool) -> bool:
     """Print whether a run's theorems hold; return whether nothing is wrong."""
+    # Repeat the run, because theorems need states that it did not store
     run = to_play_again(finished)
     answer = answer_run(run)
     where = f"{run.algo.label} on {finished.provenance['dataset']}"
@@ -55,6 +56,7 @@ def bound_command(finished: FinishedRun, format: str, verbose: bool) -> bool:
         print_lines(first, "")
     else:
         print_note(first)
+    # Bounds first, then identities, then the figure
     if answer.verdicts:
         Sheet.from_rows(BOUNDS, [_answer_row(one) for one in answer.verdicts], range(1, 4)).show(format)
         if format == "table":
@@ -73,16 +75,18 @@ def bound_command(finished: FinishedRun, format: str, verbose: bool) -> bool:
 
 def answer_run(run: Run) -> TheoremsAnswer:
     """Repeat all replicates of a run, one after another, and judge its theorems."""
+    # Refuse runs with conditions that theorems do not cover
     label = run.algo.label
     experiment = replace(prepare_run(run), engine=Numba())
     if why := _changed_by(run, experiment):
         raise FklError(f"{label}: no bound is computed, because the theorems do not cover a run with {why}")
+    # One replicate at a time, in memory for one
     with at_most(run.settings.threads), np.errstate(all="ignore"), within_memory(experiment, 1):
-        verdicts, own = by_theory(experiment)
-        found = TheoremsAnswer(verdicts, (*evaluate_identities(experiment, (0,)), *own))
-    if not (found.verdicts or found.identities):
+        verdicts, identities_of_method = by_theory(experiment)
+        answer = TheoremsAnswer(verdicts, (*evaluate_identities(experiment, (0,)), *identities_of_method))
+    if not (answer.verdicts or answer.identities):
         raise FklError(f"{label}: {_label_without_number(label)}", help=[f"methods with bounds: {', '.join(THEORIES)}"])
-    return found
+    return answer
 
 
 def by_theory(experiment: Experiment) -> TheoremsAnswer:
@@ -96,18 +100,20 @@ def repeat_replicates(experiment: Experiment) -> tuple[list[tuple[Theorem, ...]]
     theory = THEORIES.get(experiment.algorithm.label)
     if theory is None:
         return [], ()
+    # Theorems of each replicate; identities of the first are enough
     replicates: list[list[Theorem]] = []
-    own: tuple[Identity, ...] = ()
+    identities_of_method: tuple[Identity, ...] = ()
     for r in range(experiment.replicates):
         record = theory.record_of(experiment.algorithm, make_world(experiment, (r,))[0])
         replicates.append([*theory.theorems(record)])
-        own = own if r else tuple(theory.identities(record))
+        identities_of_method = identities_of_method if r else tuple(theory.identities(record))
     without_draws = theory.without_draws(experiment.algorithm, make_world(experiment, (0,))[0])
-    return [*zip(*replicates, strict=True), *((one,) for one in without_draws)], own
+    return [*zip(*replicates, strict=True), *((one,) for one in without_draws)], identities_of_method
 
 
 def _changed_by(run: Run, experiment: Experiment) -> str:
     """Settings that change the method's messages or rounds; empty if there are none."""
+    # What makes the run differ from the method in the paper
     if experiment.task.class_by_class:
         return "one function for each class"
     if experiment.algorithm is not run.algo:
@@ -125,27 +131,29 @@ def _label_without_number(label: str) -> str:
 
 
 def _first_line(answer: TheoremsAnswer, where: str) -> str:
+    # Wrong statements first, then what holds, then whether it says something
     if answer.wrong:
         return f"✗ {where}: do not hold on this run: {'; '.join(answer.wrong)}"
     if not answer.verdicts:
         label = where.partition(" on ")[0]
-        names = " and ".join(one.name for one in answer.identities)
+        names = " and ".join(identity.name for identity in answer.identities)
         return f"✓ {where}: identities hold ({names}); {_label_without_number(label)}"
-    apply = [one for one in answer.verdicts if not one.form.unmet]
+    # Bounds that apply, divided into those that say something and vacuous ones
+    apply = [verdict for verdict in answer.verdicts if not verdict.form.unmet]
     if not apply:
         return f"▲ {where}: no bound applies"
-    vacuous, telling = ([one for one in apply if one.vacuous == empty] for empty in (True, False))
-    nearest = min(telling or vacuous, key=lambda one: one.factor)
+    vacuous, telling = ([verdict for verdict in apply if verdict.vacuous == empty] for empty in (True, False))
+    nearest = min(telling or vacuous, key=lambda verdict: verdict.factor)
     closest = f", the closest is {nearest.factor:.3g} times the left side" if np.isfinite(nearest.factor) else ""
     others = len(answer.verdicts) - len(apply)
     rest = f"; {others} not applicable" if others else ""
-    one = len(telling or vacuous) == 1
+    is_single = len(telling or vacuous) == 1
     if not telling:
-        held = f"{count_of(len(vacuous), 'bound')} {'holds, but says' if one else 'hold, but say'} nothing here"
+        held = f"{count_of(len(vacuous), 'bound')} {'holds, but says' if is_single else 'hold, but say'} nothing here"
         return f"▲ {where}: {held}{closest}{rest}"
-    most = max((one.factor for one in vacuous), default=0)
+    most = max((verdict.factor for verdict in vacuous), default=0)
     rest = f"; {len(vacuous)} vacuous, by a factor of up to {most:.3g}{rest}" if vacuous else rest
-    return f"✓ {where}: {count_of(len(telling), 'bound')} hold{'s' * one}{closest}{rest}"
+    return f"✓ {where}: {count_of(len(telling), 'bound')} hold{'s' * is_single}{closest}{rest}"
 
 
 def _answer_row(one: FormVerdict) -> list[str]:
@@ -156,11 +164,11 @@ def _answer_row(one: FormVerdict) -> list[str]:
 def _answer_notes(verdicts: Sequence[FormVerdict]) -> Iterator[str]:
     """Notes on the answers: why bounds do not apply, and what vacuous means."""
     why: dict[tuple[str, ...], list[str]] = {}
-    for one in verdicts:
-        if one.form.unmet:
-            why.setdefault(one.form.unmet, []).append(one.name)
+    for verdict in verdicts:
+        if verdict.form.unmet:
+            why.setdefault(verdict.form.unmet, []).append(verdict.name)
     yield from (f"  does not apply ({'; '.join(names)}): {'; '.join(reasons)}" for reasons, names in why.items())
-    if any(one.vacuous and not one.form.unmet for one in verdicts):
+    if any(verdict.vacuous and not verdict.form.unmet for verdict in verdicts):
         yield "  vacuous: holds, but says nothing here: it is weaker than what holds without it, usually the loss"
         yield f"           of predicting 0; where that is not known, it is more than {LOOSE:g} times the left side"
 

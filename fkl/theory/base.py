@@ -178,14 +178,17 @@ class FormVerdict(NamedTuple):
 
 def judge_forms(replicates: Sequence[Theorem]) -> Iterator[FormVerdict]:
     """A verdict on each form of a theorem, given the theorem on each replicate."""
+    # Both sides of each form, by replicate, round and claim
     first = replicates[0]
     for at, form in enumerate(first.forms):
         lefts = np.stack([one.left for one in replicates])  # (R, T, C)
         forms = [one.forms[at] for one in replicates]
         rights = np.stack([np.broadcast_to(of_one.right, first.left.shape) for of_one in forms])
+        # Assumptions with the first reason why they are not met
         why = {one.text: one for of_one in reversed(forms) for one in of_one.assumptions if one.why_not}
-        known = (*why.values(), *(one for one in form.assumptions if one.text not in why))
+        assumptions = (*why.values(), *(one for one in form.assumptions if one.text not in why))
         every_left, every_right = lefts, rights
+        # A sure statement must hold in every replicate; an expected one for the mean, up to its error
         if form.kind == SURELY:
             exceeded = bool((lefts > rights + ROUNDING * (1 + np.abs(rights))).any())
         else:
@@ -193,15 +196,17 @@ def judge_forms(replicates: Sequence[Theorem]) -> Iterator[FormVerdict]:
             spread = apart.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else np.full(apart.shape[1:], np.inf)
             exceeded = bool((apart.mean(axis=0) > STANDARD_ERRORS * spread + ROUNDING).any())
             lefts, rights = lefts.mean(axis=0)[None], rights.mean(axis=0)[None]
+        # The claim that is closest to its bound after the last round
         left, right = lefts[:, -1].ravel(), rights[:, -1].ravel()
         ratios = np.where(left > 0, right / np.where(left > 0, left, 1), np.inf)
         near = int(np.argmin(ratios)) if np.isfinite(ratios).any() else int(np.argmax(left - right))
         claim = near % first.left.shape[1]
+        # A bound above a trivial one says nothing
         if first.trivial is None:
             vacuous = bool(LOOSE < ratios[near] < np.inf)
         else:
             vacuous = bool(right[near] > np.mean([one.trivial[claim] for one in replicates]))  # type: ignore[index]
-        told = form._replace(assumptions=known)
+        told = form._replace(assumptions=assumptions)
         by_round = every_left[..., claim], every_right[..., claim].mean(axis=0)
         yield FormVerdict(
             first, told, float(left[near]), float(right[near]), *by_round, float(ratios[near]), exceeded, vacuous

@@ -103,10 +103,12 @@ class CokeRecord:
         d_i |e_i|^2) with degrees d_i, since S_+ S_+' + S_- S_-' is 4 times the degrees. Censoring ensures |e_i| <= h(k)
         = v mu^k, or its square root.
         """
+        # The threshold of each iteration, in the norm of V
         assert self.world.topology is not None
         method, degrees = self.method, self.world.topology.degree.sum()
         h = method.v * method.mu ** np.arange(1.0, len(self.distance) + 1)
         moved = np.sqrt(method.rho * degrees) * (np.sqrt(h) if method.censored == "squared_norm" else h)
+        # Each iteration shrinks the root by the rate, and censoring adds at most `moved`
         rate = np.sqrt(self.factor(-1))
         roots = accumulate(moved[:-1], lambda root, more: rate * root + more, initial=np.sqrt(self.V[0]))
         return np.array([*roots])[:, None]
@@ -171,18 +173,21 @@ def record_of(algorithm: Any, world: World) -> CokeRecord:
     The state does not have the paper's beta. But gamma = S_- beta and beta = S_-'B for some B, so |beta|^2 = gamma'L^+
     gamma / 2 with the Laplacian L = S_- S_-' / 2, where S_- has each edge twice.
     """
+    # The graph's matrices
     problem, samples, topology = world.problem, world.samples, world.topology
     assert topology is not None
     adjacency = topology.adjacency.toarray()
     degree, K = np.diag(topology.degree), problem.clients
     laplacian, rho, ridge = degree - adjacency, algorithm.rho, 2 * algorithm.lam / problem.clients
     inverse = np.linalg.pinv(laplacian, hermitian=True)
+    # The optimum of all samples, and the dual variables that belong to it
     best = np.repeat(world.loss.optimum(world.training, algorithm.lam), K, axis=0)  # (K, P)
 
     def slope(theta: Array) -> Array:
         return samples.gradient(theta[None])[0] + ridge * theta
 
     gamma_best = -slope(best)
+    # Features of some samples, for the distance of functions
     x = problem.part(True)[0]
     phi = world.bank.features(x[:: -(-len(x) // ROWS)])[0, 0]
 
@@ -191,20 +196,25 @@ def record_of(algorithm: Any, world: World) -> CokeRecord:
         of_duals = (duals * (inverse @ duals)).sum() / (2 * rho)
         return rho * (off * ((degree + adjacency) @ off)).sum() / 2 + of_duals, rho * (off**2).sum() + of_duals
 
+    # V before the first iteration, with theta = 0 and gamma = 0
     V = [lyapunov(np.zeros_like(best), np.zeros_like(best))]
     distance, functions = np.empty((2, problem.rounds, 1))
     declared, stationary = np.zeros_like(best), 0.0
     for t, before, _, after in rounds_of(algorithm, world):
-        theta, gamma, hat, own = after.own.theta[0], after.own.gamma[0], after.own.theta_hat[0], before.own
-        pull = rho * ((degree + adjacency) @ own.theta_hat[0]) - own.gamma[0]
+        # Theta, gamma and the sent theta after each iteration
+        theta, gamma, hat, before_own = after.own.theta[0], after.own.gamma[0], after.own.theta_hat[0], before.own
+        # Whether theta solves eq. (21a), up to rounding
+        pull = rho * ((degree + adjacency) @ before_own.theta_hat[0]) - before_own.gamma[0]
         residual = slope(theta) + 2 * rho * (degree @ theta) - pull
         stationary = max(stationary, float(np.abs(residual).max() / np.abs(slope(np.zeros_like(best))).max()))
+        # Gamma must be the sum of all sent differences
         declared += rho * (laplacian @ hat)
         V.append(lyapunov(theta, gamma))
         distance[t] = ((theta - best) ** 2).sum()
         functions[t] = np.linalg.norm(phi @ (theta - best).T, axis=1).max()
     off = float(np.abs(gamma - declared).max() / max(np.abs(declared).max(), np.finfo(float).tiny))
     of_z, printed = np.array(V).T
+    # Extreme eigenvalues of the Hessians and of the graph, which the rates need
     least, largest = CURVATURE[problem.loss]
     eigenvalues = [np.linalg.eigvalsh(world.training.gram(k)[0] / world.training.count[k])[[0, -1]] for k in range(K)]
     m, M = least * np.min(eigenvalues) + ridge, largest * np.max(eigenvalues) + ridge

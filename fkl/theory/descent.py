@@ -47,11 +47,14 @@ class DescentSums:
             Losses, and each client's probability of sending each kernel's gradient.
         rate, lam : float
         """
+        # Predictions, slopes and squared norms of this round
         x, y, _ = world.problem.round(t)
         bank, K = world.bank, len(y)
         f = bank.predict(x, theta)
         slope, norms = world.problem.loss.derivative(f, y[:, None]), (theta**2).sum(axis=-1)
+        # |g|^2 of each client and kernel, without storing the gradients
         g = (slope**2 * bank.squared_norms(x) + 4 * lam * (slope * f + lam * norms[:, None]))[0]
+        # The squared length of the mean gradient, and its second moment if kernels are drawn with probability p
         mean = bank.accumulate(x, slope) / K + 2 * lam * theta  # gbar, (1, N, P)
         length = (mean**2).sum(axis=-1)[0]
         terms = (
@@ -81,6 +84,7 @@ def best_in_features(world: World, rates: Array, lam: float, radius: Array | flo
     loss : (T, N)
         sum_t rate_t sum_k of the fit's regularised loss.
     """
+    # Sums of rate z z' and rate y z over all rounds
     problem: Problem = world.problem
     bank = world.bank
     gram = np.zeros((1, bank.kernels, bank.width, bank.width))
@@ -90,11 +94,13 @@ def best_in_features(world: World, rates: Array, lam: float, radius: Array | flo
         of_round = bank.moments(x[None], y[None], np.full((1, len(y)), rate))
         gram += of_round[0]
         pull += of_round[1]
+    # At least a little regularisation, and more until the fit is inside the radius
     ridge = np.full(pull.shape[:2], max(lam, 1e-9) * rates.sum() * problem.clients)
     u = bank.posterior(gram, pull, ridge)[1]
     while (longer := (u**2).sum(axis=-1) > np.square(radius)).any():
         ridge = np.where(longer, 2 * ridge, ridge)
         u = bank.posterior(gram, pull, ridge)[1]
+    # Its loss in every round, with the same rates
     norm = lam * (u**2).sum(axis=-1)
     loss = np.empty((len(rates), bank.kernels))
     for t, rate in enumerate(rates):

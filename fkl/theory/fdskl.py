@@ -117,6 +117,7 @@ def best_function(gram: Array, y: Array, loss: PointwiseLoss, lam: float) -> Arr
 
     It solves lam n a + L'(Ka, y) = 0 by Newton's method with backtracking.
     """
+    # Newton's method with a step that is halved until the cost falls
     n, a = len(y), np.zeros(len(y))
 
     def cost(a: Array) -> float:
@@ -139,6 +140,7 @@ def best_function(gram: Array, y: Array, loss: PointwiseLoss, lam: float) -> Arr
 
 def record_of(algorithm: Any, world: World) -> FdsklRecord:
     """Run one replicate, check its coefficients, and compare f with the best function."""
+    # Everything that the theorem compares, filled round by round
     problem, common, rounds = world.problem, world.common.replicate(0), world.problem.rounds
     loss, lam = pointwise_loss(algorithm.loss), algorithm.lam
     distance, best, norm = np.empty((rounds, 1)), None, np.nan
@@ -147,25 +149,27 @@ def record_of(algorithm: Any, world: World) -> FdsklRecord:
     phases: list[Array] = []
     for t, _, outcome, after in rounds_of(algorithm, world):
         learner, until = after.learners[0], int(iterations[t])
-        x, own = problem.x, learner.split.training
-        if t == 0 and isinstance(x, np.ndarray) and len(own) <= MOST_ROWS and lam > 0:
-            gram = common.dictionary.gram(0, x[own], x[own])
-            a = best_function(gram, problem.y[own], loss, lam)
-            best, norm = common.dictionary.gram(0, x[learner.split.test], x[own]) @ a, float(a @ gram @ a)
+        x, training = problem.x, learner.split.training
+        # The best function is known if the data are small enough
+        if t == 0 and isinstance(x, np.ndarray) and len(training) <= MOST_ROWS and lam > 0:
+            gram = common.dictionary.gram(0, x[training], x[training])
+            a = best_function(gram, problem.y[training], loss, lam)
+            best, norm = common.dictionary.gram(0, x[learner.split.test], x[training]) @ a, float(a @ gram @ a)
         if best is not None:
             distance[t] = ((outcome.f[0]() - best) ** 2).mean()
         # Check coefficients of the first iteration since the last evaluation, and earlier ones
         shrunk = 1 - lam * np.array([algorithm.gamma_at(s) for s in range(done, until)])
         expected, rows = alpha[:done] * shrunk.prod(), learner.batches[done]
-        found = learner.alpha[:done]
+        coefficients = learner.alpha[:done]
+        # The first new coefficient, from all features so far
         if (done + 1) * len(rows) * algorithm.features <= WORK:
             phi = _all_features(algorithm, common, learner, problem.quick_x[rows], done + 1, phases)
             slope = loss.derivative(phi[:, : done * algorithm.features] @ alpha[:done].ravel(), problem.y[rows])
             new = -algorithm.gamma_at(done) * shrunk[1:].prod() * (slope @ phi[:, done * algorithm.features :])
             expected = np.concatenate([expected, new[None] / (len(rows) * algorithm.features)])
-            found, steepest = learner.alpha[: done + 1], max(steepest, float(np.abs(slope).max()))
+            coefficients, steepest = learner.alpha[: done + 1], max(steepest, float(np.abs(slope).max()))
         if len(expected) and expected.any():
-            off = max(off, float(np.abs(found - expected).max() / np.abs(expected).max()))
+            off = max(off, float(np.abs(coefficients - expected).max() / np.abs(expected).max()))
         alpha, done = learner.alpha.copy(), until
     zero = np.nan if best is None else float((best**2).mean())
     return FdsklRecord(algorithm, world, iterations, None if best is None else distance, zero, norm, steepest, off)

@@ -144,33 +144,39 @@ def rate_of_weights(method: Any, world: World) -> float:
 
 def record_of(method: Any, world: World) -> FedPoeRecord:
     """Run one replicate, and add up the values that the theorems need."""
+    # Sums that the theorems need, for both mixtures and all descents
     problem, bank, lam = world.problem, world.bank, method.lam
     rounds, K, N = problem.rounds, problem.clients, world.dictionary.N
     rate, eta_k = method.step_factor * method.rate(rounds), rate_of_weights(method, world)
-    both, common, own = (WeightSums.of(rounds, K, experts) for experts in (2, N, N))
+    both_sums, common_sums, own_sums = (WeightSums.of(rounds, K, experts) for experts in (2, N, N))
     descent, largest = DescentSums.of(rounds, N), np.zeros((rounds, K))
     own_loss, own_squared = np.zeros((rounds, N)), np.zeros((rounds, N))
     for t, before, _, _ in rounds_of(method, world):
+        # Predictions by the server's theta and by the clients' own
         (x, y, _), here, theta = problem.round(t), problem.present[t], before.server.theta
         own_theta = before.client.theta[0].astype(np.float64)
         alone = (bank.features(x)[0] * own_theta).sum(axis=-1).T
         f = np.stack([bank.predict(x, theta)[0], alone], axis=1)  # (K, 2, N)
         own_norm = (own_theta**2).sum(axis=-1).T
         norms = np.stack([np.broadcast_to((theta[0] ** 2).sum(axis=-1), own_norm.shape), own_norm], axis=1)
+        # Losses with regulariser, of kernels and of mixtures
         loss = problem.loss.value(f, y[:, None, None]) + lam * norms
         w, ab = softmax(before.client.log_w[0]), softmax(before.client.log_ab[0])
         mixed = (w * f).sum(axis=-1)
         errors = problem.loss.value(mixed, y[:, None])
         of_mixtures = errors + lam * (w * norms).sum(axis=-1)
-        both.enter(t, errors, problem.loss.value((ab * mixed).sum(axis=-1), y), eta_k, here)
-        common.enter(t, loss[:, 0], of_mixtures[:, 0], eta_k, here)
-        own.enter(t, loss[:, 1], of_mixtures[:, 1], eta_k, here)
+        # Add the round to all sums
+        both_sums.enter(t, errors, problem.loss.value((ab * mixed).sum(axis=-1), y), eta_k, here)
+        common_sums.enter(t, loss[:, 0], of_mixtures[:, 0], eta_k, here)
+        own_sums.enter(t, loss[:, 1], of_mixtures[:, 1], eta_k, here)
         descent.enter(t, world, theta, loss[:, 0], np.ones((K, N)), rate, lam)
+        # Squared gradients of the clients' own descent
         slope = problem.loss.derivative(alone, y[:, None])
         g = slope**2 * bank.squared_norms(x)[0] + 4 * lam * (slope * alone + lam * own_norm)
         own_loss[t], own_squared[t] = loss[:, 1].sum(axis=0), g.sum(axis=0)
         largest[t] = here * errors.max(axis=1)
+    # The best fit in each kernel's features
     u, best = best_in_features(world, np.ones(rounds), lam)
     so_far = np.maximum.accumulate(largest, axis=0)
     sums = (own_loss.cumsum(axis=0), own_squared.cumsum(axis=0))
-    return FedPoeRecord(method, world, both, common, own, so_far, descent, *sums, u[0], best)
+    return FedPoeRecord(method, world, both_sums, common_sums, own_sums, so_far, descent, *sums, u[0], best)

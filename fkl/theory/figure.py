@@ -18,14 +18,15 @@ def draw_bounds(folder: Path, verdicts: Sequence[FormVerdict], method: str) -> N
 
     Values <= 0 are not drawn, because the axis is logarithmic.
     """
+    # A panel per form: the mean left side with its spread, and the bound
     figure, panels = panel_row(len(verdicts), ACROSS)
-    for axes, one in zip(panels, verdicts, strict=True):
-        rounds, several = np.arange(1, len(one.rights) + 1), len(one.lefts) > 1
-        ends = tuple(np.quantile(one.lefts, (LOW, HIGH), axis=0)) if several else None
-        draw_curve(axes, rounds, one.lefts.mean(axis=0), ends, "left side", look_of(method))
-        draw_curve(axes, rounds, one.rights, None, "bound", (baseline_colour(0), DASHES[1]))
+    for axes, verdict in zip(panels, verdicts, strict=True):
+        rounds, several = np.arange(1, len(verdict.rights) + 1), len(verdict.lefts) > 1
+        ends = tuple(np.quantile(verdict.lefts, (LOW, HIGH), axis=0)) if several else None
+        draw_curve(axes, rounds, verdict.lefts.mean(axis=0), ends, "left side", look_of(method))
+        draw_curve(axes, rounds, verdict.rights, None, "bound", (baseline_colour(0), DASHES[1]))
         axes.set_yscale("log", nonpositive="mask")
         axes.set_xlabel("round")
-        axes.set_ylabel(f"both sides so far ({one.theorem.claims})")
-        axes.set_title(f"{method}: {one.name}\n{one.answer}, by a factor of {one.factor:.3g}")
+        axes.set_ylabel(f"both sides so far ({verdict.theorem.claims})")
+        axes.set_title(f"{method}: {verdict.name}\n{verdict.answer}, by a factor of {verdict.factor:.3g}")
     save_figure(folder, "bound", figure, len(verdicts[0].lefts))

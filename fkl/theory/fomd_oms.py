@@ -106,14 +106,17 @@ def theorems(record: FomdOmsRecord) -> Iterator[Theorem]:
 
 def record_of(method: Any, world: World) -> FomdOmsRecord:
     """Run one replicate, and add up the values that the theorems need."""
+    # Sums of losses, of the prediction, and of estimated losses
     rounds, K, N = world.problem.rounds, world.problem.clients, world.dictionary.N
     descent, prediction, estimates = DescentSums.of(rounds, N), np.zeros((rounds, 1)), np.zeros((rounds, 1))
     for t, before, _, _ in rounds_of(method, world):
+        # Losses of all kernels before the round, also of those that were not drawn
         (x, y, _), theta, p = world.problem.round(t), before.server.theta, np.exp(before.server.log_p[0])
         loss = ((world.bank.predict(x, theta) - y[:, None]) ** 2)[0]
         P = np.ones(N) if method.J == N else ((N - method.J) * p + method.J - 1) / (N - 1)
         descent.enter(t, world, theta, loss, np.broadcast_to(P, loss.shape), 1.0, 0.0)
         prediction[t] = (loss @ p).sum()
+        # The second moment of the estimated losses under p
         estimates[t] = p @ (loss.sum(axis=0) ** 2 + (loss**2).sum(axis=0) * (1 / P - 1)) / K**2
     u, best = best_in_features(world, np.ones(rounds), 0.0, method.bounds(N))
     of_predictions, of_estimates = prediction.cumsum(axis=0), estimates.cumsum(axis=0)

@@ -96,6 +96,7 @@ class GraphOmklRecord:
     @property
     def on_printed(self) -> tuple[Assumption, ...]:
         """Assumptions of all printed forms."""
+        # The printed forms assume one rate, bounded losses, and a draw in every round
         method, rounds, largest = self.method, len(self.rates), self.loss.max()
         first, last = self.rates[[0, -1], 0]
         drawn = rounds <= method.exploring or getattr(method, "settle", "best") == "never"
@@ -343,8 +344,10 @@ def of_bipartite_graph(method: OmklGf, after: Any, log_w: Array, eta: float, t: 
 
 def of_similarity_graph(method: Any, after: Any, log_w: Array, log_u: Array, eta: float, t: int) -> SelectedKernels:
     """Eqs. (33), (36), (37) and (46) in round t, given log w and log u (N,) before the round."""
+    # The graph after the round, and the probabilities of eq. (33)
     A, D = (after.refined[0], after.good[0]) if isinstance(method, OmklSfgR) else (after.A, after.D)
     p = drawn = (1 - eta) * softmax(log_u) + eta * D / D.sum()
+    # After exploring, a node may be taken for certain
     if t >= method.exploring and method.settle != "never":
         drawn = np.eye(len(D))[log_u.argmax() if method.settle == "best" else 0]
         p = drawn if method.divide_by == "observed" else p
@@ -357,24 +360,29 @@ def of_similarity_graph(method: Any, after: Any, log_w: Array, log_u: Array, eta
 
 def record_of(method: Any, world: World) -> GraphOmklRecord:
     """Run one replicate, and keep the values of each round that the theorems need."""
+    # Sums and lists, filled round by round
     rounds, N, lam = world.problem.rounds, world.dictionary.N, method.lam
     rates, descent = method.rates(slice(0, rounds)), DescentSums.of(rounds, N)
     of_kernels, of_nodes, last_A = [], [], np.eye(N)
     for t, before, _, after in rounds_of(method.round_by_round(), world):
         eta, (x, y, _) = float(rates[t]), world.problem.round(t)
         theta, log_w = before.theta.astype(np.float64), before.log_w[0]
+        # The nodes' probabilities, by the method
         if isinstance(method, OmklGf):
             chosen = of_bipartite_graph(method, after, log_w, eta, t)
         else:
             chosen = of_similarity_graph(method, after, log_w, before.log_u[0], eta, t)
+        # Losses of all kernels and nodes before the round
         f, norms = world.bank.predict(x, theta)[0, 0], (theta**2).sum(axis=-1)[0]
         loss = world.problem.loss.value(f, y) + lam * norms
         of_node = world.problem.loss.value(chosen.w @ f, y) + lam * chosen.w @ norms
         q = chosen.q
+        # a_i is the probability that kernel i is observed, over q_i; where it is 1, the estimate is unbiased
         a = ratio_or_zero(chosen.drawn @ chosen.A, q)
         odds = np.divide(q, a, out=np.full(N, np.inf), where=a > 0)  # E|G|^2 = |g|^2 / odds
         descent.enter(t, world, theta, loss[None], odds[None], eta, lam)
         of_kernels.append((loss, a, q, softmax(log_w), chosen.drawn @ chosen.w, [chosen.drawn @ of_node]))
+        # What the graph-aided forms need in addition
         if not isinstance(method, OmklGf):
             edges = log_sums(log_w, chosen.A) - log_sums(log_w, last_A)
             b = ratio_or_zero(chosen.drawn, chosen.divisor)
@@ -385,6 +393,7 @@ def record_of(method: Any, world: World) -> GraphOmklRecord:
             )
             of_nodes.append((of_node, b, chosen.divisor, softmax(before.log_u[0]), chosen.drawn, *inside, edges))
             last_A = chosen.A.astype(np.float64)
+    # The best fit, and the loss of predicting 0
     u, best = best_in_features(world, rates, lam)
     targets = world.problem.y[:, 0]
     at_zero = float((rates * world.problem.loss.value(np.zeros_like(targets), targets)).sum())

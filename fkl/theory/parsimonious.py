@@ -99,15 +99,15 @@ def third_theorem(record: ParsimoniousRecord, disjoint: Assumption) -> Iterator[
     # the integral of (e(z) - e(z_C))^2 is at most 2 (g(lambda_C) - g(lambda)), which Lemma 2 bounds at both lambdas.
     # The terms `unsolved` are the gaps of both solutions.
     sides, rich = [], True
-    for own, whole, *sums in zip(record.local, record.together, record.sums, record.sums_together, strict=True):
+    for agents, whole, *sums in zip(record.local, record.together, record.sums, record.sums_together, strict=True):
         weights, beyond = whole.problem.quadrature.weights, np.sqrt(2 * whole.problem.gamma)
         mu, positive = least_eigenvalue(whole, 0)
         rich = rich and positive
-        left = np.abs(whole.alpha[0] - own.alpha.sum(axis=0)).max()
+        left = np.abs(whole.alpha[0] - agents.alpha.sum(axis=0)).max()
         right = 2 * np.sqrt(max(one.printed for one in sums) / (mu * whole.problem.N[0, 0]))
-        z = [replace(one.problem, gamma=0.0).alpha(one.lam).sum(axis=0) for one in (own, whole)]
+        z = [replace(one.problem, gamma=0.0).alpha(one.lam).sum(axis=0) for one in (agents, whole)]
         e, e_whole = (np.sign(one) * np.maximum(np.abs(one) - beyond, 0) for one in z)
-        unsolved = [max(float((one.cost - one.value).sum()), 0.0) for one in (own, whole)]
+        unsolved = [max(float((one.cost - one.value).sum()), 0.0) for one in (agents, whole)]
         bound = np.sqrt(2 * unsolved[1]) + np.sqrt(2 * (sum(one.corrected for one in sums) + sum(unsolved)))
         mean = [np.sqrt(weights @ one**2) for one in (e - e_whole, e_whole)]
         sides.append([left, right, np.abs(whole.alpha[0]).max(), mean[0], bound, mean[1]])
@@ -123,14 +123,14 @@ def third_theorem(record: ParsimoniousRecord, disjoint: Assumption) -> Iterator[
 def fourth_theorem(record: ParsimoniousRecord) -> Theorem:
     """Theorem 4: agents with the same distribution have nearly the same alpha; compared where two differ most."""
     sides, rich, least = [], True, 1.0
-    for own in record.local:
-        problem, alpha, weights = own.problem, own.alpha, own.problem.quadrature.weights
+    for agents in record.local:
+        problem, alpha, weights = agents.problem, agents.alpha, agents.problem.quadrature.weights
         x = [of_agent[here] for of_agent, here in zip(problem.x, problem.present, strict=True)]
         products = [  # |lambda(x) y k(x, s; w)|
             lam[here][:, None] * kernel_values(problem.quadrature, of_agent)
-            for lam, here, of_agent in zip(own.lam, problem.present, x, strict=True)
+            for lam, here, of_agent in zip(agents.lam, problem.present, x, strict=True)
         ]
-        mus, positive = zip(*(least_eigenvalue(own, agent) for agent in range(len(x))), strict=True)
+        mus, positive = zip(*(least_eigenvalue(agents, agent) for agent in range(len(x))), strict=True)
         rich = rich and all(positive)
         for i, j in combinations(range(len(x)), 2):
             node = np.abs(alpha[i] - alpha[j]).argmax()
@@ -192,20 +192,24 @@ class DualSum(NamedTuple):
     @classmethod
     def of(cls, problem: Dual, mu: Array, together: Dual) -> "DualSum":
         """Compare one function's problems at the agents' lambda = N mu."""
+        # The dual functions of the agents, and that of all samples together
         quadrature, gamma, weights = problem.quadrature, problem.gamma, problem.quadrature.weights
         whole = float(together.value(mu[problem.present][None] * together.N)[0])
         apart = whole - float(problem.value(mu * problem.N).sum())
+        # Only samples with mu > 0 matter
         x = [of_agent[here] for of_agent, here in zip(problem.x, mu > 0, strict=True)]
         kernels = [kernel_values(quadrature, of_agent) for of_agent in x]
         z = np.array([(of * y)[of > 0] @ k for of, y, k in zip(mu, problem.y, kernels, strict=True)])
         sizes, active = mu.sum(axis=1), z**2 > 2 * gamma
         products = xi = pairs = 0.0
+        # Largest overlap of two agents' kernels
         for i, j in combinations(range(len(z)), 2):
             if len(x[i]) and len(x[j]):
                 products += float(((kernels[i] * weights) @ kernels[j].T).max()) * sizes[i] * sizes[j]
                 nearest = ((x[i][:, None] - x[j]) ** 2).sum(axis=-1).min()
                 xi = max(xi, float(np.exp(-nearest / (2 * quadrature.width.max() ** 2))))
                 pairs += 2 * sizes[i] * sizes[j]
+        # The change by the threshold, and its expected sum
         total = z.sum(axis=0)
         kept = np.minimum(z**2 / 2, gamma).sum(axis=0) - np.minimum(total**2 / 2, gamma)
         expected = -float(weights @ ((total**2 - (z**2).sum(axis=0)) / 2 + kept))
@@ -223,6 +227,7 @@ def kernel_values(quadrature: Any, x: Array) -> Array:
 
 def record_of(algorithm: Any, world: World) -> ParsimoniousRecord:
     """Run the round; the solutions of agents and server are in the states of the last exchange."""
+    # The method's own function gets the states, which a run does not return
     states: list[Any] = []
 
     class Kept(type(algorithm)):  # type: ignore[misc]
@@ -234,18 +239,20 @@ def record_of(algorithm: Any, world: World) -> ParsimoniousRecord:
         pass
     server, client = states
     final, local = server.final[0], client.local[0] if client.local else ()
+    # Solve with all agents' samples together
     together = []
     for of_function in local:
-        own = of_function.problem
-        x, y = own.x[own.present], own.y[own.present]
-        problem = Dual.single(own.quadrature, x, y, own.gamma, own.eps)
+        agents = of_function.problem
+        x, y = agents.x[agents.present], agents.y[agents.present]
+        problem = Dual.single(agents.quadrature, x, y, agents.gamma, agents.eps)
         together.append(algorithm.solution(problem))
+    # Compare both, at the agents' multipliers and at those of all samples
     sums, sums_together = [], []
-    for own, whole in zip(local, together, strict=True):
-        mu = np.zeros_like(own.mu)
-        mu[own.problem.present] = whole.mu[0]
-        sums.append(DualSum.of(own.problem, own.mu, whole.problem))
-        sums_together.append(DualSum.of(own.problem, mu, whole.problem))
+    for agents, whole in zip(local, together, strict=True):
+        mu = np.zeros_like(agents.mu)
+        mu[agents.problem.present] = whole.mu[0]
+        sums.append(DualSum.of(agents.problem, agents.mu, whole.problem))
+        sums_together.append(DualSum.of(agents.problem, mu, whole.problem))
     return ParsimoniousRecord(final, local, tuple(together), tuple(sums), tuple(sums_together))
 
 
@@ -254,9 +261,9 @@ def threshold_difference(solution: Solution) -> float:
     problem, gamma = solution.problem, solution.problem.gamma
     here = problem.present[0] & (solution.lam[0] > 0)
     z = (solution.mu[0, here] * problem.y[0, here]) @ kernel_values(problem.quadrature, problem.x[0, here])
-    model, found = solution.model(), np.zeros(problem.quadrature.size)
-    found[model.active] = model.coefficients / problem.quadrature.weights[model.active]
-    off = np.abs(found - np.where(z**2 > 2 * gamma, z, 0.0))
+    model, alpha = solution.model(), np.zeros(problem.quadrature.size)
+    alpha[model.active] = model.coefficients / problem.quadrature.weights[model.active]
+    off = np.abs(alpha - np.where(z**2 > 2 * gamma, z, 0.0))
     clear = np.abs(z**2 - 2 * gamma) > 1e-9 * (1 + 2 * gamma)
     return float(off[clear].max(initial=0.0) / max(np.abs(z).max(initial=0.0), np.finfo(float).tiny))
 

@@ -147,14 +147,17 @@ def theorems(record: PofMklRecord) -> Iterator[Theorem]:
 
 def record_of(algorithm: Any, world: World) -> PofMklRecord:
     """Run one replicate, and add up the values that the theorems need."""
+    # Sums for the weights and for the descent
     rounds, clients, N = world.problem.rounds, world.problem.clients, world.dictionary.N
     rate = algorithm.step_factor * algorithm.rate(rounds)
     eta_k = rounds**-0.5 if algorithm.eta_k is None else algorithm.eta_k
     weights, descent = WeightSums.of(rounds, clients, N), DescentSums.of(rounds, N)
     for t, before, outcome, after in rounds_of(algorithm, world):
+        # The mixture's loss, judged before the update
         y, present = world.problem.y[t], world.problem.present[t]
         of_mixture = (world.problem.loss.value(outcome.y_hat, y) + algorithm.lam * outcome.squared_norm())[0]
         weights.enter(t, outcome.loss[0], of_mixture, eta_k, present)
+        # Probabilities of the bins, by which gradients are divided
         p = sending_odds(algorithm, before.client.log_w if algorithm.bins_by == "current" else after.client.log_w)
         loss = present[:, None] * outcome.loss[0]
         descent.enter(t, world, before.server.theta, loss, p, rate, algorithm.lam)

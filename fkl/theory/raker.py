@@ -65,11 +65,13 @@ def theorems(record: RakerRecord) -> Iterator[Theorem]:
 
 def record_of(algorithm: Any, world: World) -> RakerRecord:
     """Run one replicate, and add up the values that the theorems need."""
+    # Rates fall, so losses are weighted by them
     problem, rounds, N, lam = world.problem, world.problem.rounds, world.dictionary.N, algorithm.lam
     rates = algorithm.rates(slice(0, rounds))
     weights, descent = WeightSums.of(rounds, 1, N), DescentSums.of(rounds, N)
     everyone, nothing_drawn = np.ones(1, bool), np.ones((1, N))
     for t, before, outcome, _ in rounds_of(algorithm.round_by_round(), world):
+        # The mixture and all kernels in this round
         loss = outcome.loss[0]
         of_mixture = (problem.loss.value(outcome.y_hat, problem.y[t]) + lam * outcome.squared_norm())[0]
         weights.enter(t, loss, of_mixture, rates[t], everyone)

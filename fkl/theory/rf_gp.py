@@ -50,14 +50,17 @@ def theorems(record: RfGpRecord) -> Iterator[Theorem]:
 
 def record_of(algorithm: Any, world: World) -> RfGpRecord:
     """Run one replicate, and compute every kernel's density from the server's state before the round."""
+    # Sums of logarithmic losses, of the mixture and of each kernel
     problem, bank = world.problem, world.bank
     mixture = np.zeros((problem.rounds, problem.clients))
     best, kernels = mixture.copy(), np.zeros((problem.clients, world.dictionary.N))
     for t, before, _, _ in rounds_of(algorithm, world):
+        # The posterior as clients receive it, in the precision of the wire
         (x, y, share), server = problem.round(t), before.server
         theta, noise, packed = (
             _on_the_wire(world, v) for v in (server.theta, server.noise, lower_triangle(server.root))
         )
+        # Densities of the targets before the round
         mean, spread = bank.gaussian(x, theta, from_lower_triangle(packed))
         density = NormalPrediction(mean, noise[:, None] * (1 + spread)).log_density(y)[0]
         log_w = (before.client.log_w if algorithm.personal else server.evidence[:, None])[0]

@@ -22,13 +22,14 @@ POINTS = 256
 
 def theorems(method: Any, world: World) -> Iterator[Theorem]:
     """Both lemmas, for all pairs of kernels. They are about exact kernels, so random features do not matter."""
+    # Logarithms of inner products, which a float64 could not hold
     dictionary, x, y = world.dictionary, world.problem.x[:, 0].astype(np.float64), world.problem.y[:, 0]
     (T, d), pairs = x.shape, np.triu_indices(dictionary.N, 1)
     inner = log_inner_products(dictionary.families, dictionary.scales, d)
-    own = np.diag(inner)
-    largest = np.maximum(own[:, None], own)
+    log_own = np.diag(inner)
+    largest = np.maximum(log_own[:, None], log_own)
     # logarithm of the divergence, eq. (27), without numbers that a float64 cannot hold
-    rest = np.exp(own[:, None] - largest) + np.exp(own - largest) - 2 * np.exp(inner - largest)
+    rest = np.exp(log_own[:, None] - largest) + np.exp(log_own - largest) - 2 * np.exp(inner - largest)
     divergence = (largest + np.log(np.maximum(rest, np.finfo(np.float64).tiny)))[pairs]
 
     # Lemma 3: the divergence exists, because (28) and (29) bound it
@@ -41,6 +42,7 @@ def theorems(method: Any, world: World) -> Iterator[Theorem]:
     # the printed bound is never lower. The corrected form has |alpha_i - alpha_j|^2 instead of 2 C_m in eq. (104).
     if T > MOST_SAMPLES:
         return
+    # Fits of every kernel, compared at points of the unit ball
     f, alpha = ridge_fits(dictionary, x, y, method.lam, points_of_ball(d, POINTS))
     i, j = pairs
     left = ((f[i] - f[j]) ** 2).mean(axis=1)[None]

@@ -85,6 +85,7 @@ class Ledger:
         cost: CostModel | None = None,
         directions: tuple[Direction, ...] = WITH_A_SERVER,
     ) -> None:
+        # A tally for each direction, by round and by client
         shapes = (rounds, replicates, 3), (replicates, clients, 3)
         self.tallies = {direction: Tally(*(np.zeros(shape, np.int64) for shape in shapes)) for direction in directions}
         self.shape = replicates, clients
@@ -106,6 +107,7 @@ class Ledger:
         timed : bool
             Whether to add the cost model's seconds for these messages.
         """
+        # Add to the tallies, and to the time if the message travels on a wire
         tally = self.tallies[direction]
         tally.by_client += counts.each
         tally.by_round[t] += counts.of_all
@@ -173,9 +175,11 @@ class Channel:
         times: Times | None = None,
     ) -> None:
         self.network, self.ledger, self.algorithm, self.streams = network, ledger, algorithm, streams
+        # Links that are always up need no draws
         self.links = None if links is None or links.always_up else links
         self.times = times
         self.width = precision.itemsize
+        # Round and present clients, and what was sent in the open round
         self._t = 0
         self._present: NDArray[np.int64] = np.zeros(0, np.int64)
         self._counted: dict[tuple[Direction, str], tuple[tuple[Any, ...], Counts]] = {}
@@ -242,6 +246,7 @@ class Channel:
         if known is None or any(map(is_not, known[0], given)):  # the same arrays in nearly every round
             scalars, size_in_bytes = (count * self._present for count in size)
             known = self._counted[direction, kind] = given, Counts.of(scalars > 0, scalars, size_in_bytes)
+        # Budgets are of scalars; times of bytes
         counts = known[1]
         if direction == "uplink":
             self._charge(counts.each[..., 1])
@@ -257,12 +262,15 @@ class Channel:
         fkl.basics.errors.FklError
             If the shares differ between replicates that run together; `fkl run` runs such replicates one at a time.
         """
+        # Without times, every answer arrives
         if self.times is None:
             return share
+        # Time of each answer: down, compute, up
         present = share > 0
         answer = self.times.answer(self._t, self._travelled["downlink"], self._travelled["uplink"])
         self._travelled = {direction: self._nothing_sent() for direction in self._travelled}
         self.ledger.seconds[self._t] += self.times.waited(answer, present)
+        # Clients that miss the deadline count as absent in the mean
         in_time = present & (answer <= self.times.deadline)
         if (in_time != in_time[0]).any():
             raise FklError("network.deadline_s: replicates differ in message lengths; run one at a time: chunk=1")
@@ -314,10 +322,12 @@ class Channel:
         fkl.basics.errors.BrokenPromiseError
             As in `down`, and if `sends` has another shape or type.
         """
+        # Check shape and type, because a wrong mask would be broadcast silently
         told = np.shape(sends), getattr(sends, "dtype", type(sends).__name__)
         if told != (self.ledger.shape, np.bool_):
             said = f"sends has shape {told[0]} and type {told[1]}; must be bool (R, K) = {self.ledger.shape}"
             raise BrokenPromiseError(said)
+        # As it arrives, where it arrives, and its bytes
         message = self.receive(message, len(topology.links), of_clients=True)
         arrived, delivery = self.deliver(message, sends, topology, awake)
         sizes = [(kind, wire_size(parts, self.width)) for kind, parts in payloads_by_kind(message)]
@@ -328,6 +338,7 @@ class Channel:
         self, message: Any, sends: NDArray[np.bool_], topology: Topology, awake: Awake | None
     ) -> tuple[NDArray[np.bool_], "Delivery"]:
         """Where a message of agents arrives, as `send_to_neighbours` returns it, and the delivery for the ledger."""
+        # Without links of their own, losses or absent agents, a broadcast reaches all
         apart, loss = on_links(message), self.network.loss
         if not apart and awake is None and loss == 0:
             return sends, Delivery(sends, apart)
@@ -347,8 +358,10 @@ class Channel:
         fkl.basics.errors.FklError
             As `send_to_neighbours`.
         """
+        # A broadcast counts once for the sender, and once on each link
         broadcasts, listeners = delivery.sends.astype(np.int64), topology.listeners.astype(np.int64)
         counted: dict[Direction, NDArray[np.int64]] = {"broadcast": broadcasts, "link": broadcasts * listeners}
+        # Links that are down carry nothing
         if delivery.passing is not None:
             counted["link"] = topology.sent_by(delivery.passing)
             counted["broadcast"] = np.minimum(counted["link"], 1)
@@ -357,6 +370,7 @@ class Channel:
         if delivery.apart:
             counted["broadcast"] = counted["link"]
         travelled, timed = self._nothing_sent(), self.times is None
+        # Budgets, times and ledger for each kind
         for kind, size in sizes:
             self._charge(counted["broadcast"] * size.scalars)
             if not timed:
@@ -440,7 +454,7 @@ class Inbox:
         return self.graph.listeners if self.awake is None else self.awake.listeners
 
     def heard(self, kind: str) -> Array:
-        """As `sum`, but only over neighbours whose links are up in this iteration."""
+        """Sum of the messages of a kind over the neighbours whose links are up in this iteration."""
         if self.awake is None:
             return self.sum(kind)
         held = self.held[kind]

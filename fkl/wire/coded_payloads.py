@@ -116,17 +116,20 @@ class Quantised(CodedArrays):
     def from_parts(cls, parts: Sequence[PayloadPart]) -> "Quantised":
         """One payload from the parts of several clients; codes and units that were not sent are 0."""
         every_code, every_unit, travelled = [], [], []
+        # Part by part: what was sent, its codes, and its units
         for part in parts:
-            (shape, dtype, each, masked, _), raw = part.known, np.frombuffer(part.bits, np.uint8)
+            (shape, dtype, bits_each, masked, _), raw = part.known, np.frombuffer(part.bits, np.uint8)
             codes, unit = np.zeros(shape, np.int16), np.zeros((*shape[:-1], 1), dtype)
             chosen = np.full(max(masked, 1), bool(part.body))
+            # The mask comes first, in whole bytes
             if part.body:
                 mask = -(-masked // 8)
                 chosen = np.unpackbits(raw[:mask], count=masked).astype(np.bool_) if mask else chosen
                 sent = np.broadcast_to(chosen.reshape(-1, *(1,) * (len(shape) - 1)), shape)
                 scales = sent.any(axis=-1)
-                numbers = from_bits(part.bits[mask:], each, int(sent.sum())).astype(np.int64)
-                codes[sent] = 2 * numbers - 1 if each == 1 else numbers - 2 ** (each - 1)
+                # Codes of a given number of bits, shifted to positive numbers on the wire
+                numbers = from_bits(part.bits[mask:], bits_each, int(sent.sum())).astype(np.int64)
+                codes[sent] = 2 * numbers - 1 if bits_each == 1 else numbers - 2 ** (bits_each - 1)
                 unit[scales] = np.frombuffer(part.body, f"f{len(part.body) // int(scales.sum())}")[:, None]
             every_code.append(codes)
             every_unit.append(unit)
@@ -169,8 +172,8 @@ class Sparse(CodedArrays):
         """Client k's values in the order of their positions, and the positions as a mask or as numbers."""
         values, kept = self.values[0, k], self.kept[0, k].reshape(-1)
         body = values.reshape(-1)[kept].astype(f"f{width}").tobytes()
-        by_mask, each = _by_mask(int(kept.sum()), len(kept))
-        places = np.packbits(kept).tobytes() if by_mask else to_bits(np.flatnonzero(kept), each)
+        by_mask, bits_each = _by_mask(int(kept.sum()), len(kept))
+        places = np.packbits(kept).tobytes() if by_mask else to_bits(np.flatnonzero(kept), bits_each)
         return PayloadPart(
             Sparse, (values.shape, values.dtype.str, width, self.adds), body, places if kept.any() else b""
         )
@@ -181,13 +184,14 @@ class Sparse(CodedArrays):
         of_all, kept_by_all = [], []
         for part in parts:
             shape, dtype, width, _ = part.known
-            values, kept, found = np.zeros(shape, dtype), np.zeros(shape, np.bool_), len(part.body) // width
-            by_mask, each = _by_mask(found, kept.size)
-            if found and by_mask:
+            # Places of the values that are not 0, as a mask or as numbers, whichever is shorter
+            values, kept, count = np.zeros(shape, dtype), np.zeros(shape, np.bool_), len(part.body) // width
+            by_mask, bits_each = _by_mask(count, kept.size)
+            if count and by_mask:
                 places = np.unpackbits(np.frombuffer(part.bits, np.uint8), count=kept.size)
                 kept = places.astype(np.bool_).reshape(shape)
-            elif found:
-                kept.reshape(-1)[from_bits(part.bits, each, found).astype(np.int64)] = True
+            elif count:
+                kept.reshape(-1)[from_bits(part.bits, bits_each, count).astype(np.int64)] = True
             values[kept] = np.frombuffer(part.body, f"f{width}")
             of_all.append(values)
             kept_by_all.append(kept)
@@ -246,7 +250,7 @@ class Residues(Payload):
     """
 
     def as_received(self, axes: Axes, width: int) -> "Residues":
-        """As `Payload.as_received`, modulo 2^bits."""
+        """Check the axes (R, K), and reduce the values modulo 2^bits."""
         require_leading(self.values.shape, "RK", axes, "Residues")
         return Residues(self.values & np.uint64(2**self.bits - 1), self.bits)
 

@@ -90,6 +90,7 @@ def post_letter(letter: Letter) -> Posted:
     TypeError
         If its numbers do not have the type that its class states, since other numbers would arrive.
     """
+    # Check the type, since the receiver takes it from the class
     values, dtype = np.asarray(letter.values), np.dtype(letter.dtype)
     if values.dtype.kind != "V" if dtype.kind == "V" else values.dtype != dtype:
         raise TypeError(f"{type(letter).__name__} holds {values.dtype}, but its class says {letter.dtype}")

@@ -39,7 +39,7 @@ class Packet:
                 yield from [field] if isinstance(field, PayloadPart) else field
 
     def with_parts(self, changed: Callable[[PayloadPart], PayloadPart]) -> "Packet":
-        """The same message with other payloads."""
+        """Change each payload of the message by a function."""
 
         def of_field(field: Field) -> Field:
             if isinstance(field, Packet):
@@ -66,6 +66,7 @@ def pack_message(message: Any, k: int, width: int) -> Packet | None:
     """
     if message is None:
         return None
+    # Payloads in the order of the fields, packed for this client
     parts = iter([payload.dense().packed(k, width) for payload in payloads_of(message)])
 
     def packet_of(message: Any) -> Packet:
@@ -82,6 +83,7 @@ def pack_message(message: Any, k: int, width: int) -> Packet | None:
 def unpack_messages(packets: Sequence[Packet]) -> Any:
     """One message from the messages of several clients, client after client."""
 
+    # Field by field, since all clients have the same kind of message
     def joined(several: Sequence[Any]) -> Any:
         first = several[0]
         if isinstance(first, Packet):
@@ -98,6 +100,7 @@ def write_packets(packets: Sequence[Packet | None]) -> tuple[bytes, str]:
 
     Equal arrays occur once in the string.
     """
+    # Equal arrays are stored once
     content: dict[bytes, int] = {}  # where each array begins
 
     def place(array: bytes) -> list[int]:
@@ -105,6 +108,7 @@ def write_packets(packets: Sequence[Packet | None]) -> tuple[bytes, str]:
         begin = content.setdefault(array, content.get(last, 0) + len(last))
         return [begin, begin + len(array)]
 
+    # Everything but the arrays as JSON
     def words(value: Any) -> Any:
         if isinstance(value, Packet):
             of_fields = {name: words(field) for name, field in value.fields.items()}
@@ -133,6 +137,7 @@ def read_packets(content: bytes, forms: str) -> list[Packet | None]:
         For a class that is not loaded here, or is not a data class; words not from `write_packets` raise other errors.
     """
 
+    # The reverse, with classes looked up by name
     def value(words: Any) -> Any:
         if not isinstance(words, dict):
             return words

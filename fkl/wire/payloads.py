@@ -96,6 +96,7 @@ class Payload:
             For an array with other leading axes, or without entries: its shape would carry information.
         """
         arrived: dict[str, Any] = {}
+        # Check the leading axes, then narrow floats to the width of the wire
         for name, letters in self.leading.items():
             values = getattr(self, name)
             if values is None:
@@ -104,8 +105,8 @@ class Payload:
             if name == "chosen" and letters == "RK":
                 main, of_main = next(iter(self.leading.items()))
                 require_mask(values, np.shape(getattr(self, main))[len(of_main) :])
-            if name not in self.factors and (found := narrow_numbers(values, width)) is not values:
-                arrived[name] = found
+            if name not in self.factors and (narrow := narrow_numbers(values, width)) is not values:
+                arrived[name] = narrow
         return replace(self, **arrived) if arrived else self  # type: ignore[type-var]
 
     def select_entries(self, places: NDArray[np.int64]) -> Self:
@@ -152,11 +153,13 @@ def received_message(message: Any, axes: Axes, width: int, of_clients: bool = Fa
     """
     if message is None:
         return None
+    # Payloads of all fields, each checked and narrowed
     sent, arrived = [], []
     try:
         held = [*payloads_by_kind(message)]
     except TypeError as error:
         raise BrokenPromiseError(str(error)) from error
+    # A client's message must not hold one array for all
     for name, payloads in held:
         for payload in payloads:
             where = f"{type(message).__name__}.{name}"
@@ -337,12 +340,14 @@ class Ragged(Payload):
     values: tuple[tuple[NDArray[Any], ...], ...]
 
     def as_received(self, axes: Axes, width: int) -> "Ragged":
-        """As `Payload.as_received`, for arrays whose rows have one shape: the number of rows follows from the bytes."""
+        """Check arrays whose rows have one shape, and narrow them; the number of rows follows from the bytes."""
         require_leading((len(self.values),), "R", axes, "Ragged")
         arrived = []
         for of_clients in self.values:
+            # A single client may stand for all
             if len(of_clients) != 1:
                 require_leading((len(self.values), len(of_clients)), "RK", axes, "Ragged")
+            # All rows must have one shape, so their number follows from the bytes
             rows = {np.shape(array)[1:] for array in of_clients}
             if len(rows) > 1 or any(0 in row for row in rows) or min(map(np.ndim, of_clients)) == 0:
                 raise ValueError(f"has rows of shapes {sorted(rows)}: all rows must have one shape, with entries")
@@ -426,11 +431,12 @@ class FeatureGradients(Summable):
         return pulled + 2 * self.lam * sum_in_order(weights) * self.theta
 
     def squared_norm(self) -> NDArray[np.float64]:
-        """As `PerClient.squared_norm`, but computed without the gradients.
+        """Squared norms of the gradients, computed without the gradients.
 
         |c z + 2 lam w theta|^2 = c^2 |z|^2 + 4 lam w (c f + lam w |theta|^2), where f = theta'z is the kernel's
         prediction. |z| = 1 for pairs; for the cosine map, |z| is computed.
         """
+        # By the formula above
         c, squared = self.coefficients, self.coefficients**2 * self.bank.squared_norms(self.x)
         if self.lam:
             w, f = 1.0 if self.weight is None else self.weight, self.bank.predict(self.x, self.theta)
@@ -442,7 +448,7 @@ class FeatureGradients(Summable):
         return array_namespace(squared).maximum(squared.sum(axis=-1), 0)
 
     def times(self, factor: Array) -> "FeatureGradients":
-        """As `PerClient.times`: multiplies the factors, that is the coefficients and the weight."""
+        """Multiply each client's gradients by a factor: its coefficients and its weight."""
         by = factor[..., None]
         shape = self.coefficients.shape
         weight = array_namespace(by).broadcast_to(by, shape) if self.weight is None else by * self.weight
@@ -479,7 +485,7 @@ class RankOne(Summable):
         return by_tile(lambda left, right: matmul(left.swapaxes(1, 2), right), (left, 1), (self.right, 1))
 
     def squared_norm(self) -> NDArray[np.float64]:
-        """As `PerClient.squared_norm`: |a b'|^2 = |a|^2 |b|^2."""
+        """Squared norm of each client's product: |a b'|^2 = |a|^2 |b|^2."""
         return PerClient(self.left).squared_norm() * PerClient(self.right).squared_norm()
 
     def times(self, factor: Array) -> "RankOne":
@@ -497,6 +503,7 @@ def payloads_by_kind(message: Any) -> Iterator[tuple[str, tuple[Payload, ...]]]:
     """
     if message is None:
         return
+    # Fields of the message, and of messages inside it
     for name in _field_names(message.__class__):
         value = getattr(message, name)
         if is_message(value):
@@ -521,7 +528,7 @@ def on_links(message: Any) -> bool:
 
 
 def rebuild_message(message: Any, payloads: Iterable[Payload]) -> Any:
-    """The same message with new payloads, in the order of `payloads_of`."""
+    """Replace the payloads of a message, in the order of `payloads_of`."""
     others = iter(payloads)
     fields_of: dict[str, Any] = {}
     for name in _field_names(message.__class__):
@@ -629,11 +636,13 @@ def narrow_numbers(values: NDArray[Any], width: int) -> NDArray[Any]:
     OverflowError
         For integers that do not fit in `width` bytes.
     """
+    # Only plain numbers have a width on the wire
     dtype = getattr(values, "dtype", np.dtype(object))
     numbers = dtype.kind in "biuf" and dtype.isnative and dtype.itemsize <= LARGEST
     if not numbers or (isinstance(values, np.ndarray) and type(values) is not np.ndarray):
         allowed = f"an array of numbers in native byte order, of at most {LARGEST} bytes each"
         raise TypeError(f"is {type(values).__name__} of {dtype.str}, must be {allowed}")
+    # Narrow and widen again, so the receiver computes with what arrived
     if dtype.itemsize <= width:
         return values
     with np.errstate(over="ignore"):  # diverging numbers become infinite earlier than in double

@@ -39,13 +39,16 @@ class Coke(Dkla):
         self, common: Common, own: DklaState, inbox: Inbox, samples: BatchSamples, turn: Turn
     ) -> tuple[DklaState, ThetaMessage, NDArray[np.bool_]]:
         """Iteration k = t + 1: minimise given the neighbours' theta_hat; broadcast theta if it has changed enough."""
+        # Minimise with the newest theta_hat of the neighbours, whether or not the result is sent
         own, message, _ = super().send(common, own, inbox, samples, turn)  # eq. (21a)
         xp, xi = common.xp, own.theta_hat - own.theta  # eq. (19)
         news = xp.linalg.norm(xi, axis=-1)  # (R, K)
+        # How far theta is from what the neighbours know, in the measure that the threshold is for
         if self.censored == "squared_norm":
             news = news**2
         elif self.censored == "relative_norm":
             # An agent that has never sent sends as soon as theta is not 0
             news = news / xp.maximum(xp.linalg.norm(own.theta_hat, axis=-1), np.finfo(np.float64).tiny)
+        # The threshold falls, so agents send again near the optimum; those whose links were down send as well
         sends = news >= self.v * self.mu ** (turn.t + 1)  # eq. (20)
         return own, message, sends if inbox.awake is None else sends | inbox.awake.returned

@@ -174,9 +174,11 @@ class DekrrDdrf(Batched, Decentralized):
             trial, phase = (
                 2 * np.pi * turn.vectors(Role.OWN_FEATURES, size, draw) for draw, size in ((1, many), (2, D))
             )
+            # Inverse transform: frequencies from the Gaussian of the kernel's Fourier transform
             scale, omega = float(common.dictionary.scales[0]), np.empty_like(own.omega)
             for r, k in np.ndindex(R, K):
                 drawn = scale * ndtri(np.maximum(uniform[r, k], SMALLEST)).reshape(d, many)
+                # Score of a frequency: how strongly its cosine correlates with the agent's targets
                 n = samples.count[k]
                 score = np.abs(samples.y[k, :n] @ np.cos(samples.x[k, :n] @ drawn + trial[r, k]))
                 omega[r, k] = drawn[:, np.argsort(-score, kind="stable")[:D]]
@@ -184,14 +186,15 @@ class DekrrDdrf(Batched, Decentralized):
             return own, AgentFrequencies(PerClient(omega), PerClient(phase)), everyone
         if turn.t == 1:
             # Send neighbour p c_j Z_pj Z_pj' and c_j Z_pj Z_jj', which it cannot compute without the samples of j
-            upper, told, c = np.triu_indices(D), [], self._weights_of_agreement(inbox)
+            # Upper triangles only, because Z_pj Z_pj' is symmetric
+            upper, products_sent, c = np.triu_indices(D), [], self._weights_of_agreement(inbox)
             for r in range(R):
                 mine = [_features_at(samples, j, own.omega[r, j], own.phase[r, j]) for j in range(K)]  # Z_jj'
                 for link, j in enumerate(inbox.graph.receiver):  # type: ignore[union-attr]  # of a method that has `on_links`
                     theirs = _features_at(samples, j, inbox.held["omega"][r, link], inbox.held["phase"][r, link])
                     both = c[j] * (theirs.T @ np.concatenate([theirs, mine[j]], axis=1))
-                    told.append(np.concatenate([both[:, :D][upper], both[:, D:].ravel()]))
-            return own, Grams(OnLinks(np.array(told).reshape(R, -1, D * (D + 1) // 2 + D * D))), everyone
+                    products_sent.append(np.concatenate([both[:, :D][upper], both[:, D:].ravel()]))
+            return own, Grams(OnLinks(np.array(products_sent).reshape(R, -1, D * (D + 1) // 2 + D * D))), everyone
         return own, AgentTheta(PerClient(own.theta)), everyone
 
     def receive(
@@ -200,8 +203,8 @@ class DekrrDdrf(Batched, Decentralized):
         """theta_j = M_j^-1 (Z_jj Y_j + sum_p (c_j Z_jj Z_pj' + c_p Z_jp Z_pp') theta_p + 5 c_j Z_jj Z_jj' theta_j)."""
         if turn.t > 0:
             system = self._linear_system(own, inbox, samples)
-            told = (system.coupled @ inbox.held["theta"][..., None])[..., 0]
-            right = system.pull + inbox.graph.neighbour_sum(told) + (system.stay @ own.theta[..., None])[..., 0]
+            received = (system.coupled @ inbox.held["theta"][..., None])[..., 0]
+            right = system.pull + inbox.graph.neighbour_sum(received) + (system.stay @ own.theta[..., None])[..., 0]
             own = DekrrState((system.inverse @ right[..., None])[..., 0], own.omega, own.phase)
         return own, OwnFunctions(own.theta, own.omega, own.phase)
 
@@ -228,11 +231,11 @@ class DekrrDdrf(Batched, Decentralized):
                 matrix[j] = (1 + c[j] * degree + PROXIMAL * c[j]) * gram + penalty[j] * np.eye(D)
             for link, j in enumerate(inbox.graph.receiver):  # type: ignore[union-attr]  # of a method that has `on_links`
                 theirs = _features_at(samples, j, inbox.held["omega"][r, link], inbox.held["phase"][r, link])
-                told = inbox.held["grams"][r, link]
+                products = inbox.held["grams"][r, link]
                 gram = np.zeros((D, D))
-                gram[upper] = told[:split]
+                gram[upper] = products[:split]
                 matrix[j] += gram + np.triu(gram, 1).T
-                coupled[r, link] = c[j] * mine[j].T @ theirs + told[split:].reshape(D, D)
+                coupled[r, link] = c[j] * mine[j].T @ theirs + products[split:].reshape(D, D)
             inverse[r] = np.linalg.inv(matrix)
         samples.kept.clear()
         samples.kept[key] = system = System(pull, stay, inverse, coupled)
@@ -241,9 +244,9 @@ class DekrrDdrf(Batched, Decentralized):
     def functions(self, world: World, state: Agents, t: int) -> tuple[OnFeatures, ...]:
         """Every agent's function in its own features, stored as kernel k for agent k."""
         own, K = state.own, world.problem.clients
-        zero, one = np.array(0.0), np.ones(K)
+        zero, ones = np.array(0.0), np.ones(K)
         return tuple(
-            OnFeatures(omega, one, phase, np.array(0), theta[None], np.eye(K), zero)
+            OnFeatures(omega, ones, phase, np.array(0), theta[None], np.eye(K), zero)
             for theta, omega, phase in zip(own.theta, own.omega, own.phase, strict=True)
         )
 

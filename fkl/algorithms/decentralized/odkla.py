@@ -108,13 +108,16 @@ class Odkla(WithLoss, OnStreams):
         middle_in|^2. Here middle_in = (theta_i + theta_n) / 2, from the copies that were sent. So theta_{t+1} is
         theta_t minus (grad L_t + gamma + rho sum_n (theta_i - theta_n)) / (1 / eta + 2 rho d).
         """
+        # Predict with theta_t, for all agents and kernels
         xp, theta = common.xp, own.theta
         z = common.bank.features(samples.x).swapaxes(1, 2)  # (R, K, N, P)
         f = xp.einsum("rknp,rknp->rkn", z, theta)
         y, squared_norm = samples.y[:, None], xp.einsum("rknp,rknp->rkn", theta, theta)
         loss = self.pointwise.value(f, y) + self.lam * squared_norm
         outcome = Outcome(f[..., 0], loss, lambda: squared_norm[..., 0])
+        # The weight of the proximal term, and the number of neighbours of each agent
         near, d = self.proximal(common), inbox.degree[:, None, None]
+        # Gradient of the loss at theta_t, and the pull of the neighbours' theta_hat and the agent's own
         gradient = self.pointwise.derivative(f, y)[..., None] * z + 2 * self.lam * theta
         pull = self.rho * (d * own.theta_hat + inbox.sum("theta"))
         # The loss is linearised at theta_t, so the minimiser has this closed form
@@ -216,12 +219,14 @@ class Domkl(Odkla):
         self, common: Common, own: DomklState, inbox: Inbox, samples: Samples, turn: Turn
     ) -> tuple[DomklState, Outcome]:
         """Predict with all kernels, see y, and update each kernel and its weight."""
+        # Predict with the mixture of the kernels, by weights from their past losses
         xp, theta = common.xp, own.theta
         z = common.bank.features(samples.x).swapaxes(1, 2)  # (R, K, N, P)
         f, w = xp.einsum("rknp,rknp->rkn", z, theta), softmax(own.log_q)
         squared_norm = xp.einsum("rknp,rknp->rkn", theta, theta)
         loss = (f - samples.y[:, None]) ** 2 + self.lam * squared_norm
         outcome = Outcome((w * f).sum(axis=-1), loss, lambda: (w * squared_norm).sum(axis=-1))
+        # The kernels' weights fall by their losses; subtracting the maximum avoids an underflow of all weights
         rate = 1 / np.sqrt(common.rounds) if self.eta_k is None else self.eta_k
         log_w = own.log_w - rate * loss
         log_w = log_w - log_w.max(axis=-1, keepdims=True)

@@ -119,31 +119,34 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         L = P * (P + 1) // 2 + P
         moments, totals = xp.zeros((R, agents, N, L)), xp.zeros((R, agents, 2))
         noise = xp.full((R, agents, N), FIRST_LEVEL if self.noise is None else self.noise)
-        known = kernel_posterior(common, *_unpack_moments(moments, P), totals, noise)
+        prior = kernel_posterior(common, *_unpack_moments(moments, P), totals, noise)
         fresh = moments.copy(), totals.copy()
-        state = AgentSums(moments, totals, *fresh, noise, *known, xp.zeros((R, agents, N)), xp.full((R, agents), -1))
+        state = AgentSums(moments, totals, *fresh, noise, *prior, xp.zeros((R, agents, N)), xp.full((R, agents), -1))
         return state, ShareMessage(SameForAll(xp.zeros((R, N, L))), SameForAll(xp.zeros((R, 2))))
 
     def learn(
         self, common: Common, own: AgentSums, inbox: Inbox, samples: Samples, turn: Turn
     ) -> tuple[AgentSums, Outcome]:
         """Predict with the mixture of all kernels, see y, and add the sample to the sums."""
+        # Predict: mean and variance of each kernel, and of their mixture
         xp, y = common.xp, samples.y
         z = common.bank.features(samples.x).swapaxes(1, 2).astype(np.float64)  # (R, K, N, P)
         mean, along = (own.theta * z).sum(axis=-1), xp.matmul(own.root, z[..., None])[..., 0]
-        each = NormalPrediction(mean, own.noise * (1 + (along**2).sum(axis=-1)))
+        of_kernels = NormalPrediction(mean, own.noise * (1 + (along**2).sum(axis=-1)))
         w = weights_of_active(own.log_w if self.personal else own.evidence, xp.ones(mean.shape, bool))
-        y_hat, variance = each.mixture_moments(w)
+        y_hat, variance = of_kernels.mixture_moments(w)
         squared_norm = (own.theta**2).sum(axis=-1)
         loss = (mean - y[:, None]) ** 2 + self.lam * squared_norm
-        log_density = each.mixture_log_density(w, y)
+        log_density = of_kernels.mixture_log_density(w, y)
+        # Outcome of the round, judged before the agent learns from the sample
         outcome = Outcome(y_hat, loss, lambda: (w * squared_norm).sum(axis=-1), variance, log_density)
+        # The new sample's moments z z', y z and its count; only these are forgotten and sent, not the sample
         news = xp.concatenate([lower_triangle(z[..., None] * z[..., None, :]), y[:, None, None] * z], axis=-1)
         count = xp.broadcast_to(xp.stack([xp.ones(len(y)), y**2], axis=-1), own.own_totals.shape)
         f = self.forget
         learned = replace(
             own, moments=f * own.moments, totals=f * own.totals, own_moments=f * own.own_moments + news,
-            own_totals=f * own.own_totals + count, log_w=own.log_w + each.log_density(y),
+            own_totals=f * own.own_totals + count, log_w=own.log_w + of_kernels.log_density(y),
         )  # fmt: skip
         return learned, outcome
 
@@ -160,12 +163,14 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
 
     def hear(self, common: Common, own: AgentSums, inbox: Inbox, samples: Samples, turn: Turn) -> AgentSums:
         """Average with the neighbours' messages, choose noise levels, and compute the posterior."""
+        # Agree with the neighbours first, so all agents compute posteriors from nearly the same sums
         xp, t, P, K = common.xp, turn.t, common.bank.width, common.clients
         decided, noise = own.decided, own.noise
         own, moments, totals = self.agreed(own, inbox, self.sends_in_round(t))
         # A share is 1/K of all sums; the agent's newest samples are not yet in it
         gram, pull = _unpack_moments(K * moments + own.own_moments, P)
         totals = K * totals + own.own_totals
+        # Choose noise levels by the evidence in the rounds in which it is due
         decides = self.decides_in_round(t, decided) & self.sends_in_round(t)
         if decides.any():
             decided = xp.where(decides, t, decided)

@@ -126,8 +126,10 @@ class Descent(WithLoss, Federated):
             f_0, the predictions of all kernels.
         weight, chosen : as in `FeatureGradients`
         """
+        # The gradient is l'(f, y) z + 2 lam theta, so the scalar l'(f, y) is enough to send
         coefficients, decay = self.pointwise.derivative(f, samples.y[:, None]), None
         if self.local_steps > 1:
+            # Several local steps see the same z, so their sum is again a multiple of z and one of theta
             coefficients, decay = self._sum_local_steps(common, samples, f)
         if weight is not None:
             coefficients *= weight
@@ -137,10 +139,12 @@ class Descent(WithLoss, Federated):
 
     def _sum_local_steps(self, common: Common, samples: Samples, f: Array) -> tuple[Array, float]:
         """The sums of all c_e, (R, K, N), and of all a_e."""
+        # Theta after some steps is a theta_0 + b z, so only two scalars per kernel change
         step, length = self.step_factor * self.rate(common.rounds), common.bank.squared_norms(samples.x)
         nothing = common.xp.zeros_like(f)
         a, b, c_sum, a_sum = 1.0, nothing, nothing, 0.0
         for _ in range(self.local_steps):
+            # One step: the slope at the current prediction, and the new a, b and f
             slope = self.pointwise.derivative(f, samples.y[:, None])
             c = slope + 2 * self.lam * b
             c_sum, a_sum = c_sum + c, a_sum + a
@@ -161,11 +165,11 @@ class Descent(WithLoss, Federated):
         x, y, share = world.problem.round(t)
         z = world.bank.features(x).swapaxes(1, 2)  # (R, K, N, P)
         step = self.step_factor * (1 / np.sqrt(world.problem.rounds) if self.eta is None else self.eta)
-        own = first = np.repeat(theta[:, None], len(y), axis=1)
+        theta_of_clients = first = np.repeat(theta[:, None], len(y), axis=1)
         for _ in range(self.local_steps):
-            slope = self.pointwise.derivative((z * own).sum(axis=-1, keepdims=True), y[:, None, None])
-            own = own - step * (slope * z + 2 * self.lam * own)
-        mean: Array = np.einsum("k,rknp->rnp", share, own - first)
+            slope = self.pointwise.derivative((z * theta_of_clients).sum(axis=-1, keepdims=True), y[:, None, None])
+            theta_of_clients = theta_of_clients - step * (slope * z + 2 * self.lam * theta_of_clients)
+        mean: Array = np.einsum("k,rknp->rnp", share, theta_of_clients - first)
         return mean
 
     def start(self, common: Common, clients: int) -> tuple[Any, Any]:
@@ -406,18 +410,21 @@ class EmKofl(Descent):
         self, common: Common, client: EmKoflClient, down: Any, samples: Samples, turn: Turn
     ) -> tuple[EmKoflClient, Any, Outcome | None]:
         """Send the copy of the drawn kernel, adopt the mean, and learn all kernels after or before that."""
-        each = common.xp.arange(common.bank.replicates)
+        # Copies of theta are by replicate, and index has the drawn kernel of each
+        rows = common.xp.arange(common.bank.replicates)
         averages_first = self.predictor == "average"
+        # The first exchange: send the copy of the drawn kernel, before or after learning all kernels
         if turn.exchange == 0:
             client = EmKoflClient(client.theta, down.index.values)
             if averages_first:
-                return client, Copies(PerClient(client.theta[each, client.index])), None
+                return client, Copies(PerClient(client.theta[rows, client.index])), None
             client, losses, outcome = self._learn_all_kernels(common, client, samples)
-            return client, LossesAndCopies(losses, PerClient(client.theta[each, client.index])), outcome
+            return client, LossesAndCopies(losses, PerClient(client.theta[rows, client.index])), outcome
+        # The second exchange: adopt the mean of the copies
         here = samples.present[:, None]  # absent clients receive nothing
         mean = down.theta.values[:, None]
-        copies = common.xp.where(here, mean, client.theta[each, client.index])
-        client = EmKoflClient(common.bank.put(client.theta, (each, client.index), copies), client.index)
+        copies = common.xp.where(here, mean, client.theta[rows, client.index])
+        client = EmKoflClient(common.bank.put(client.theta, (rows, client.index), copies), client.index)
         forgotten = common.xp.zeros_like(client.index)  # absent clients do not know the drawn kernel
         if not averages_first:
             return EmKoflClient(client.theta, forgotten), None, None
@@ -461,8 +468,8 @@ class EmKofl(Descent):
         self, common: Common, client: EmKoflClient, samples: Samples
     ) -> tuple[EmKoflClient, PerClient, Outcome]:
         """Take steps with all kernels; return the new state, and the losses and predictions before the steps."""
-        each, index = common.xp.arange(common.bank.replicates), client.index
+        rows, index = common.xp.arange(common.bank.replicates), client.index
         f, squared_norm, theta = self.own_steps(common, samples, client.theta)
         loss = self.pointwise.value(f, samples.y[:, None]) + self.lam * squared_norm
         learned = EmKoflClient(theta, index)
-        return learned, PerClient(loss), Outcome(f[each, :, index], loss, lambda: squared_norm[each, :, index])
+        return learned, PerClient(loss), Outcome(f[rows, :, index], loss, lambda: squared_norm[rows, :, index])

@@ -64,28 +64,32 @@ class FedPoe(Descent):
         """Start with theta = 0 and weights of 1 everywhere."""
         bank, xp = common.bank, common.xp
         R, N, P = bank.replicates, bank.kernels, bank.width
-        own = MixtureClient(
+        client = MixtureClient(
             xp.zeros((R, N, clients, P), bank.precision), xp.zeros((R, clients, 2, N)), xp.zeros((R, clients, 2))
         )
-        return DescentServer(xp.zeros((R, N, P))), own
+        return DescentServer(xp.zeros((R, N, P))), client
 
     def client(
         self, common: Common, client: MixtureClient, down: Parameters, samples: Samples, turn: Turn
     ) -> tuple[MixtureClient, Gradients, Outcome]:
         """Predict with both mixtures, update weights, learn alone, and send gradients at the server's theta."""
+        # Predictions and norms of both, the server's theta and the client's own
         bank, xp, theta, y = common.bank, common.xp, down.theta.values, samples.y[:, None]
         together = bank.predict(samples.x, theta)
-        alone, own_norm, own = self.own_steps(common, samples, client.theta)
+        alone, own_norm, own_theta = self.own_steps(common, samples, client.theta)
         f = xp.stack([together, alone], axis=2)  # (R, K, 2, N)
         norms = xp.stack([xp.broadcast_to(squared_norms(theta)[:, None], alone.shape), own_norm], axis=2)
+        # Two mixtures of N kernels, and the mixture of these two
         w, ab = softmax(client.log_w), softmax(client.log_ab)
         mixed = (w * f).sum(axis=-1)  # f_fed and f_loc, (R, K, 2)
         y_hat = (ab * mixed).sum(axis=-1)
+        # Losses of all kernels and of both mixtures, which lower the weights of present clients
         loss = self.pointwise.value(f, y[..., None]) + self.lam * norms
         eta_k = common.rounds**-0.5 if self.eta_k is None else self.eta_k
         here = eta_k * samples.present[:, None]
         of_mixtures = self.pointwise.value(mixed, y)
-        learned = MixtureClient(own, client.log_w - here[..., None] * loss, client.log_ab - here * of_mixtures)
+        learned = MixtureClient(own_theta, client.log_w - here[..., None] * loss, client.log_ab - here * of_mixtures)
+        # Gradients at the server's theta only: the client's own theta has moved already
         gradients = Gradients(self.gradients(common, samples, theta, together))
         every = loss.reshape(*loss.shape[:2], -1)
         return learned, gradients, Outcome(y_hat, every, lambda: (ab * (w * norms).sum(axis=-1)).sum(axis=-1))

@@ -138,9 +138,11 @@ class ModelSelection(WithLoss, Federated):
         uniform : (R, K, 1 + N)
             The first number draws A_1 by inverting the distribution p. The J - 1 smallest others draw A_2 to A_J.
         """
+        # A_1 by inversion of the distribution function; rounding may leave the last sum a little below 1
         xp, N = array_namespace(log_p), log_p.shape[-1]
         drawn = (uniform[..., :1] >= xp.cumsum(xp.exp(log_p), axis=-1)).sum(axis=-1)
         index = xp.minimum(drawn, N - 1)
+        # A_2 to A_J without replacement: the kernels with the smallest uniform numbers, A_1 first
         keys = xp.where(xp.arange(N) == index[..., None], -1.0, uniform[..., 1:])
         return index, keys <= xp.sort(keys, axis=-1)[..., self.J - 1 : self.J]
 
@@ -159,6 +161,7 @@ def mirror_step(log_p: Array, c: Array, eta: float, C: Array) -> Array:
     It is p_i <- p_i exp(-eta (c_i + mu) / C_i), with the mu in [-max c, 0] for which they sum to 1. The logarithm of
     the sum is convex and decreasing in mu. At -max c it is >= 0, so Newton steps from there increase to its zero.
     """
+    # Start from a mu that is too small, from which Newton's method is monotone
     xp = array_namespace(log_p)
     rate, mu = eta / C, -c.max(axis=-1, keepdims=True)
     start = log_p - rate * c
@@ -174,6 +177,7 @@ def mirror_step(log_p: Array, c: Array, eta: float, C: Array) -> Array:
         mu, _, weights, excess = known
         return at(mu + excess * weights.sum(axis=-1, keepdims=True) / (rate * weights).sum(axis=-1, keepdims=True))
 
+    # Newton's steps until the weights sum to 1
     _, exponents, _, excess = repeat_until(lambda known: (known[3] <= ROUNDING).all(), newton, at(mu), MOST_STEPS)
     return exponents - excess  # corrects rounding errors
 
@@ -229,6 +233,7 @@ class FomdOms(ModelSelection):
         self, common: Common, client: None, down: DrawnKernels, samples: Samples, turn: Turn
     ) -> tuple[None, LossesAndGradients, Outcome]:
         """Predict with A_1, and send the losses and gradients of A_1 to A_J."""
+        # Only the chosen kernels' theta has arrived
         bank, xp = common.bank, common.xp
         theta, chosen, index = down.theta.values, down.theta.chosen, down.index.values[..., None]
         f, y = bank.predict(samples.x, theta), samples.y[:, None]
@@ -236,6 +241,7 @@ class FomdOms(ModelSelection):
         # The loss has no regulariser, because balls of radius U_i bound theta, so the gradient is l'(f, y) z
         seen = xp.where(chosen, slope, 0.0)
         gradients = FeatureGradients(bank, samples.x, seen, xp.zeros_like(theta), chosen=chosen)
+        # The prediction is that of A_1 alone
         squared_norm = xp.broadcast_to(squared_norms(theta)[:, None], f.shape)
         y_hat, of_first = (xp.take_along_axis(of_all, index, axis=-1)[..., 0] for of_all in (f, squared_norm))
         outcome = Outcome(y_hat, loss + self.lam * squared_norm, lambda: of_first)
@@ -249,11 +255,13 @@ class FomdOms(ModelSelection):
         theta_i <- Proj_{|theta| <= U_i} (theta_i - lambda_{t,i} (1/K) sum_k 1[i drawn for k] grad_ik / P_i)
         c_i = (1/K) sum_k 1[i drawn for k] l_ik / P_i, then `mirror_step`
         """
+        # Step sizes by kernel; a kernel that no client has drawn has the gradient 0
         N, K = common.bank.kernels, server.clients
         P = self.chances(server.log_p)
         steps = common.xp.asarray(self.steps(N, turn.t, K))
         # 1 / P_i makes the means unbiased: a kernel is drawn for a client with probability P_i
         theta = server.theta - (steps / P)[..., None] * up.theta.mean(share)
+        # The same estimate of the losses, for the step on p
         c, eta = up.losses.mean(share) / P, self.rate(N, common.rounds, K)
         log_p = mirror_step(server.log_p, c, eta, common.xp.asarray(self.complexities(N)))
         return KernelsServer(project_into_balls(theta, common.xp.asarray(self.bounds(N))), log_p, K)
@@ -300,14 +308,17 @@ class NcoOms(ModelSelection):
         self, common: Common, client: KernelsClient, down: None, samples: Samples, turn: Turn
     ) -> tuple[KernelsClient, None, Outcome]:
         """Draw A_1 to A_J, predict with A_1, and learn all of them."""
+        # Draw by this client's own p
         bank, xp, N = common.bank, common.xp, common.bank.kernels
         index, chosen = self.draw(client.log_p, turn.vectors(Role.SELECTION, 1 + N))
         P = self.chances(client.log_p)
         here = samples.present.astype(np.float64)
         # Kernels that were not drawn have step size 0 and keep their theta. 1 / P_i makes the other steps unbiased
         steps = xp.where(chosen, xp.asarray(self.steps(N, turn.t, 1)) / P, 0.0)
-        own = samples.x, samples.y, here, client.theta, steps, 0.0, self.pointwise
-        f, squared_norm, theta = bank.descend(*own)
+        given = samples.x, samples.y, here, client.theta, steps, 0.0, self.pointwise
+        # Predict, and take the steps, in one call
+        f, squared_norm, theta = bank.descend(*given)
+        # The step on p, for present clients only
         loss = self.pointwise.value(f, samples.y[:, None])
         c, eta = xp.where(chosen, loss / P, 0.0), self.rate(N, common.rounds, 1)
         after = mirror_step(client.log_p, c, eta, xp.asarray(self.complexities(N)))

@@ -90,6 +90,8 @@ class Nystroem(HoldOut, OnBatches):
 
     def given_centres(self, samples: ClientRows, turn: Turn) -> Centres:
         """Draw some of each client's samples, without replacement, as centres."""
+        # A list of centres for each replicate and client; numbers of centres may differ, since clients may have fewer
+        # samples
         drawn = turn.vectors(Role.CENTRES, self.centres)
         ends = np.cumsum(samples.count)
         some = [
@@ -196,32 +198,39 @@ class DkrrNyCm(Nystroem):
         self, common: Common, client: CentresClient, down: Centres | Vector | None, samples: ClientRows, turn: Turn
     ) -> tuple[CentresClient, Centres | Vector | None, Array | None]:
         """Send centres or the gradient, then the client's solution or step, then receive theta."""
+        # First exchange: centres
         lam = self.lam / turn.together  # a client's share of the regulariser of the sum over all clients
         if down is None and turn.t == 0:
             return client, self.given_centres(samples, turn), None
+        # Second exchange of the first round: all centres have arrived, so solve with the client's own samples
         K = len(samples.count)
         if isinstance(down, Centres):
             client = self.told_centres(down, K)
             rows = self.rows(common, client, samples)
             return client, Vector(PerClient(_factor_ridge(samples, rows, lam).solve(target_product(rows)))), None
+        # Later rounds: send the gradient at theta
         rows = self.rows(common, client, samples)
         if down is None:
             return client, Vector(PerClient(gram_product(rows, client.theta) - target_product(rows))), None
-        told = np.repeat(down.vector.dense().values[:, None], K, axis=1)
+        # Then solve with the mean gradient, which is the client's step; the third exchange brings theta
+        mean_vector = np.repeat(down.vector.dense().values[:, None], K, axis=1)
         if turn.exchange == 2:
-            return CentresClient(client.centres, told, client.direction), None, told
-        return client, Vector(PerClient(_factor_ridge(samples, rows, lam).solve(told))), None
+            return CentresClient(client.centres, mean_vector, client.direction), None, mean_vector
+        return client, Vector(PerClient(_factor_ridge(samples, rows, lam).solve(mean_vector))), None
 
     def server(
         self, common: Common, server: DkrrServer, up: Centres | Vector | None, share: Array, turn: Turn
     ) -> DkrrServer:
         """Store the centres, the mean gradient or theta."""
+        # No client has answered
         if up is None:
             return server
+        # Centres of all clients: start from theta = 0
         if isinstance(up, Centres):
             centres = all_centres(up)
             zeros = np.zeros(centres.shape[:2])
             return DkrrServer(centres, zeros, zeros)
+        # A mean over clients: of gradients, of solutions, or of steps
         assert isinstance(up.vector, PerClient)
         mean = up.vector.mean(share)
         if turn.exchange == 0:
@@ -279,6 +288,7 @@ class Falkon(Nystroem):
         self, common: Common, client: CentresClient, down: Centres | Vector | None, samples: ClientRows, turn: Turn
     ) -> tuple[CentresClient, Centres | Vector | None, Array | None]:
         """Send centres and b_k in the first round; later send a product and take the step."""
+        # Centres, and b_k = Phi_k'y_k / n_k
         if down is None:
             return client, self.given_centres(samples, turn), None
         K = len(samples.count)
@@ -286,17 +296,18 @@ class Falkon(Nystroem):
             client = self.told_centres(down, K)
             return client, Vector(PerClient(target_product(self.rows(common, client, samples)))), client.theta
         # Clients receive p, and in the second exchange the step along p
-        told = np.repeat(down.vector.dense().values.reshape(len(client.theta), 1, -1), K, axis=1)
+        received = np.repeat(down.vector.dense().values.reshape(len(client.theta), 1, -1), K, axis=1)
         if turn.exchange == 0:
-            sent = Vector(PerClient(gram_product(self.rows(common, client, samples), told)))
-            return CentresClient(client.centres, client.theta, told), sent, None
-        theta = client.theta + told * client.direction
+            sent = Vector(PerClient(gram_product(self.rows(common, client, samples), received)))
+            return CentresClient(client.centres, client.theta, received), sent, None
+        theta = client.theta + received * client.direction
         return CentresClient(client.centres, theta, client.direction), None, theta
 
     def server(
         self, common: Common, server: FalkonServer, up: Centres | Vector | None, share: Array, turn: Turn
     ) -> FalkonServer:
         """Start, or take a step of conjugate gradients."""
+        # No client has answered
         if up is None:
             return server
         if isinstance(up, Centres):
@@ -305,10 +316,11 @@ class Falkon(Nystroem):
             phi = CentreBank(common.dictionary, centres).of_centres()
             R, m, _ = phi.shape
             curvature = len(share) / m * np.matmul(phi.swapaxes(1, 2), phi) + self.lam * np.eye(m)
-            zeros, one = np.zeros((R, m)), np.zeros((R, 1))
-            return FalkonServer(centres, np.linalg.inv(curvature), zeros, zeros, one, one)
+            zeros, ones = np.zeros((R, m)), np.zeros((R, 1))
+            return FalkonServer(centres, np.linalg.inv(curvature), zeros, zeros, ones, ones)
         assert isinstance(up.vector, PerClient)
         summed = up.vector.mean(share) * len(share)  # all clients take part in every round, with equal shares
+        # The first sum is b, so the residual of theta = 0 is b, and the first direction M^-1 b
         if turn.t == 0:
             direction = np.einsum("rij,rj->ri", server.inverse, summed)
             squared = (summed * direction).sum(axis=1, keepdims=True)

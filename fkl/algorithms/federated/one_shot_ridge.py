@@ -103,12 +103,14 @@ class OneShotRidge(HoldOut, OnBatches):
         self, common: Common, client: RidgeState, down: LearnedTheta | None, samples: ClientRows, turn: Turn
     ) -> tuple[RidgeState, RidgeStatistics | None, Array | None]:
         """Send the statistics in the first exchange, and return theta in the second."""
+        # The server's answer is the learned theta
         if down is not None:
             here = samples.present[:, None]
             theta = np.where(here, down.theta.dense().values[:, None], client.theta)
             return RidgeState(theta), None, theta
         if turn.exchange:  # no client has answered, so the server has learned nothing
             return client, None, client.theta
+        # Gram matrix and Phi'y of the client's samples; the upper triangle, because the matrix is symmetric
         rows = samples.rows(FEATURES, lambda: common.bank)
         R, K, _, P = rows.phi.shape
         upper = np.triu_indices(P)
@@ -121,13 +123,16 @@ class OneShotRidge(HoldOut, OnBatches):
         self, common: Common, server: RidgeState, up: RidgeStatistics | None, share: Array, turn: Turn
     ) -> RidgeState:
         """Compute theta from sums over the clients whose messages arrived, with equal shares."""
+        # Without a message nothing is learned
         if up is None:
             return server
+        # Equal shares times the number of clients give sums
         heard = 1 / share.max()
         P = server.theta.shape[1] // common.outputs
         gram, upper = np.zeros((len(server.theta), P, P)), np.triu_indices(P)
         gram[:, *upper] = heard * up.gram.mean(share)
         gram += np.triu(gram, 1).swapaxes(1, 2)
+        # One right side for each output
         pull = (heard * up.pull.mean(share)).reshape(len(gram), -1, P)
         theta = [_solve_ridge(one, b.T, self.lam).T.ravel() for one, b in zip(gram, pull, strict=True)]
         return replace(server, theta=np.stack(theta))

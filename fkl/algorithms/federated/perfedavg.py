@@ -123,25 +123,28 @@ class PerFedAvg(WithLoss, Federated):
         self, common: Common, client: None, down: GlobalNetwork, samples: Samples, turn: Turn
     ) -> tuple[None, NetworkGradient, Outcome]:
         """Predict with the global network, then take first-order MAML steps."""
+        # The server's network, and the sample of each client for each replicate
         layers = [layer.values for layer in down.network]
         x = common.xp.tile(samples.x.astype(common.precision), (layers[0].shape[0], 1, 1))
         target = samples.y.astype(common.precision)
         gradients: tuple[RankOne | PerClient, ...]
+        # A single step: the meta-gradient of the server's network
         if self.local_steps == 1:
             y_hat, gradients = self._meta_gradient(layers, x, target, common)
         else:
             # Each client's network is computed as a separate replicate. Its prediction is made before the first step,
             # and its message has the sums of all steps' gradients.
             (R, K), eta, xp = x.shape[:2], self._rate(self.eta, common), common.xp
-            own = [xp.repeat(layer, K, axis=0) for layer in layers]
-            total = [xp.zeros_like(layer) for layer in own]
+            own_layers = [xp.repeat(layer, K, axis=0) for layer in layers]
+            total = [xp.zeros_like(layer) for layer in own_layers]
             alone, targets = x.reshape(R * K, 1, -1), xp.tile(target, R)[:, None]
+            # Step by step: predict, add the gradients to the sum, and move the client's own network
             shown = []
             for _ in range(self.local_steps):
-                y_hat, of_step = self._meta_gradient(own, alone, targets, common)
+                y_hat, of_step = self._meta_gradient(own_layers, alone, targets, common)
                 shown.append(y_hat)
                 steps = [gradient.dense().values[:, 0] for gradient in of_step]
-                own = [layer - eta * step for layer, step in zip(own, steps, strict=True)]
+                own_layers = [layer - eta * step for layer, step in zip(own_layers, steps, strict=True)]
                 total = [summed + step for summed, step in zip(total, steps, strict=True)]
             y_hat = shown[0].reshape(R, K)
             gradients = tuple(PerClient(summed.reshape(R, K, *summed.shape[1:])) for summed in total)
@@ -185,9 +188,11 @@ to a vector without forming the matrix, and K personal networks need no memory.
 def forward_pass(layers: list[Array], x: Array, shift: Shift | None = None) -> tuple[list[Array], Array]:
     """Inputs of every layer (R, K, inputs + 1), with a 1 appended for the bias, and the output (R, K)."""
     xp, inputs = array_namespace(x), []
+    # Each layer sees its input with a 1 appended, whose weight is the bias
     for number, layer in enumerate(layers):
         inputs.append(xp.concatenate([x, xp.ones_like(x[..., :1])], axis=-1))
         x = product_by_tiles(inputs[-1], layer.swapaxes(1, 2))
+        # The network after an inner step, without storing it: layer - alpha delta a' differs by a matrix of rank one
         if shift is not None:
             alpha, a, delta = shift
             x = x - alpha * delta[number] * (a[number] * inputs[-1]).sum(axis=-1, keepdims=True)
@@ -198,13 +203,16 @@ def forward_pass(layers: list[Array], x: Array, shift: Shift | None = None) -> t
 
 def backward_pass(layers: list[Array], inputs: list[Array], slope: Array, shift: Shift | None = None) -> list[Array]:
     """Derivatives (R, K, outputs) of the loss before every layer's ReLU, from its derivative (R, K) by the output."""
+    # From the output back to the first layer
     delta = slope[..., None]
     deltas = [delta]
     for number in range(len(layers) - 1, 0, -1):
         back = product_by_tiles(delta, layers[number][..., :-1])
+        # Again minus the product with the matrix of rank one
         if shift is not None:
             alpha, a, first = shift
             back = back - alpha * a[number][..., :-1] * (first[number] * delta).sum(axis=-1, keepdims=True)
+        # ReLU passes a derivative where its input was positive
         delta = back * (inputs[number][..., :-1] > 0)
         deltas.insert(0, delta)
     return deltas

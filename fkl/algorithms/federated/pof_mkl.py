@@ -90,6 +90,7 @@ class PofMkl(Descent):
         eta_k = common.rounds**-0.5 if self.eta_k is None else self.eta_k
         updated = log_w - eta_k * samples.present[:, None] * loss  # eq. (7)
 
+        # Draw a bin by the weights before or after the update, as the key says
         by = log_w if self.bins_by == "current" else updated
         chosen, p = choose_bin(by, self.M, self.xi, turn.uniform(Role.SELECTION))
         gradients = self.gradients(common, samples, theta, f, chosen / p, chosen)  # eq. (9)
@@ -116,11 +117,13 @@ def choose_bin(log_w: Array, M: int, xi: float, uniform: Array) -> tuple[NDArray
 
     Returns whether kernel i is in the drawn bin, (R, K, N), and the bin's probability, (R, K, 1).
     """
+    # Bins 0 to m - 1; the last one may have fewer than M kernels
     xp, N = array_namespace(log_w), log_w.shape[-1]
     m = -(-N // M)
     if xi == 1:  # bins are drawn uniformly, so the paper does not sort them
         drawn = xp.minimum((uniform * m).astype(xp.int64), m - 1)
         return xp.arange(N) // M == drawn[..., None], xp.full((*drawn.shape, 1), 1 / m)
+    # Draw a bin with probability q, which grows with the weights of its kernels
     bin_of, q = bins_of_kernels(log_w, M, xi)
     drawn = xp.minimum((uniform[..., None] >= xp.cumsum(q, axis=-1)).sum(axis=-1), m - 1)
     return bin_of == drawn[..., None], xp.take_along_axis(q, drawn[..., None], axis=-1)

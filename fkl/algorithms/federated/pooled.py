@@ -142,6 +142,7 @@ class Pooled(Federated, OnlineLearner):
 
 def at_the_server(world: World) -> World:
     """The samples of all clients as one stream, with the same random features."""
+    # One client that sees the samples of round 0 client by client, then those of round 1, and so on
     problem = world.problem
     size = problem.rounds * problem.clients
     stream = replace(
@@ -160,8 +161,8 @@ def at_the_server(world: World) -> World:
 def _world_of_learner(common: Common, total: int, x: Array, y: Array) -> World:
     """A world with a stream of this length for a server with only this sample: every index returns the sample."""
     # A broadcast view needs no memory. It is writeable, so loops are not compiled a second time
-    own = (np.array(one, np.float64) for one in (x, y))
-    x, y = (as_strided(one, (total, *one.shape), (0, *one.strides)) for one in own)
+    samples = (np.array(one, np.float64) for one in (x, y))
+    x, y = (as_strided(one, (total, *one.shape), (0, *one.strides)) for one in samples)
     stream = Problem(x, y, np.broadcast_to(np.True_, (total, 1)), np.zeros(1, np.int64))
     world = World(stream, common.dictionary, None, common.streams, common.precision)  # type: ignore[arg-type]
     vars(world)["bank"] = common.bank

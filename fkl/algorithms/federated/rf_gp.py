@@ -196,10 +196,12 @@ class RfGp(GaussianProcesses, Federated):
         bank, xp = common.bank, common.xp
         R, N, P = bank.replicates, bank.kernels, bank.width
         self.require_fits(common.dictionary)
+        # Sums over no samples: the posterior is the prior
         none, gram, pull, totals = xp.full(R, -1), xp.zeros((R, N, P, P)), xp.zeros((R, N, P)), xp.zeros((R, 2))
         noise = xp.full((R, N), FIRST_LEVEL if self.noise is None else self.noise)
-        known = kernel_posterior(common, gram, pull, totals, noise)
-        server = SumsServer(gram, pull, totals, noise, *known, xp.ones((R, N), bool), none, none, clients)
+        prior = kernel_posterior(common, gram, pull, totals, noise)
+        server = SumsServer(gram, pull, totals, noise, *prior, xp.ones((R, N), bool), none, none, clients)
+        # Clients keep samples only if messages are not sent in every round
         B = 0 if self.flush == 1 else common.rounds
         x = xp.zeros((R, clients, B, common.dimension), bank.precision)
         at = xp.full((R, clients, B), -1)
@@ -207,32 +209,36 @@ class RfGp(GaussianProcesses, Federated):
 
     def broadcast(self, common: Common, server: SumsServer, turn: Turn) -> PosteriorMessage:
         """Send the posterior of all kernels, or of those that are still learned."""
-        known = server.theta, lower_triangle(server.root), server.noise, server.evidence
+        posterior_values = server.theta, lower_triangle(server.root), server.noise, server.evidence
         if self.M is None:
-            return PosteriorMessage(*(SameForAll(values) for values in known))
+            return PosteriorMessage(*(SameForAll(values) for values in posterior_values))
         R, N = server.active.shape
         chosen = common.xp.broadcast_to(server.active[:, None], (R, server.clients, N))
-        return PosteriorMessage(*(SelectedEntries(values, chosen) for values in known))
+        return PosteriorMessage(*(SelectedEntries(values, chosen) for values in posterior_values))
 
     def client(
         self, common: Common, client: EvidenceClient, down: PosteriorMessage, samples: Samples, turn: Turn
     ) -> tuple[EvidenceClient, GpStatistics | Summary | None, Outcome]:
         """Predict with the mixture of all kernels, update their weights, and send the sums that are due."""
+        # Unpack the posterior; kernels that are not active take no part in mixtures
         bank, xp, here = common.bank, common.xp, samples.present
         theta, noise, log_w = (payload.values for payload in (down.theta, down.noise, down.log_w))
         active = xp.ones(noise.shape, bool) if self.M is None else down.theta.chosen[:, 0]  # type: ignore[union-attr]
+        # Predict: mean and variance of each kernel, and of the mixture
         mean, spread = bank.gaussian(samples.x, theta, from_lower_triangle(down.root.values))
-        own = NormalPrediction(mean, noise[:, None] * (1 + spread))
+        of_kernels = NormalPrediction(mean, noise[:, None] * (1 + spread))
         w = weights_of_active(client.log_w if self.personal else log_w[:, None], active[:, None])
-        y_hat, variance = own.mixture_moments(w)
+        y_hat, variance = of_kernels.mixture_moments(w)
+        # Outcome of the round, judged before anything is learned
         loss = (mean - samples.y[:, None]) ** 2 + self.lam * squared_norms(theta)[:, None]
-        told = xp.where(active[..., None], theta, 0.0)
-        log_density = own.mixture_log_density(w, samples.y)
+        active_theta = xp.where(active[..., None], theta, 0.0)
+        log_density = of_kernels.mixture_log_density(w, samples.y)
         outcome = Outcome(
-            y_hat, loss, lambda: xp.broadcast_to(mixture_norm(w, told), y_hat.shape), variance, log_density
+            y_hat, loss, lambda: xp.broadcast_to(mixture_norm(w, active_theta), y_hat.shape), variance, log_density
         )
+        # A client's own weights grow with the density of its targets
         if self.personal:
-            density = own.log_density(samples.y)
+            density = of_kernels.log_density(samples.y)
             client = replace(client, log_w=client.log_w + xp.where(here[:, None] & active[:, None], density, 0.0))
 
         # The new sample, appended to the kept samples if it is not sent now
@@ -245,6 +251,7 @@ class RfGp(GaussianProcesses, Federated):
             mine, place = xp.flatnonzero(here), (at[0] >= 0).sum(axis=-1)[here]
             x[:, mine, place], y[:, mine, place], at[:, mine, place] = samples.x[here], samples.y[here], t
             client = replace(client, x=x, y=y, at=at)
+        # The message is not due yet
         if not self.sends_in_round(t):
             return client, None, outcome
 
@@ -265,20 +272,24 @@ class RfGp(GaussianProcesses, Federated):
 
         S <- f^(rounds since) S + sum_k S_k, and likewise for b, n and q.
         """
+        # No client has sent
         if up is None:
             return server
         t, P = turn.t, common.bank.width
         # The mean over clients with messages, times their number, is the sum; earlier sums have decayed since then.
         heard, decay = 1 / share.max(), self.forget ** (t - server.heard)
+        # The sums of the messages, of reduced or of full rank
         if isinstance(up, Summary):
             news = sum_of_outer_products(up.samples.dense().values, heard * share)
             told, along = news[..., :P, :P], news[..., :P, P]
         else:
             packed = heard * up.moments.mean(share)
             told, along = symmetric_matrix(packed[..., :-P]), packed[..., -P:]
+        # Add them to the sums so far, which have decayed
         gram = decay[:, None, None, None] * server.gram + told
         pull = decay[:, None, None] * server.pull + along
         totals = decay[:, None] * server.totals + heard * up.totals.mean(share)
+        # Noise levels and active kernels change only in the rounds in which they are due
         noise: Array = server.noise
         active, decided = server.active, server.decided
         decides = self.decides_in_round(t, decided)[0]  # all replicates have had the same number of rounds
@@ -287,13 +298,14 @@ class RfGp(GaussianProcesses, Federated):
             noise = choose_branch(
                 decides, lambda: common.xp.where(active, most_evident(gram, pull, totals), kept), lambda: kept
             )
-        known = kernel_posterior(common, gram, pull, totals, noise)
+        learned = kernel_posterior(common, gram, pull, totals, noise)
         decided = common.xp.where(decides, t, decided)
         if self.M is not None and decides:
             half = -(-int(active[0].sum()) // 2)
-            active = most_evident_kernels(known.evidence, active, max(self.M, half))
+            active = most_evident_kernels(learned.evidence, active, max(self.M, half))
+        # All messages up to this round are in the sums
         now = common.xp.full_like(server.heard, t)
-        return SumsServer(gram, pull, totals, noise, *known, active, now, decided, server.clients)
+        return SumsServer(gram, pull, totals, noise, *learned, active, now, decided, server.clients)
 
     def log_evidence(self, state: StarState) -> Array:
         """Logarithm of the mean evidence over kernels, (R,)."""

@@ -78,7 +78,7 @@ class OnlineLearner(Keys):
         return state, state.played.outcome(b)
 
     def round_by_round(self) -> Self:
-        """The same learner with blocks of one round, so its state after a round is that of the round."""
+        """A copy of this learner that runs in blocks of one round, so its state after a round is that of the round."""
         one = copy(self)
         vars(one)["block"] = 1
         return one
@@ -88,7 +88,7 @@ class OnlineLearner(Keys):
         raise NotImplementedError
 
     def lengthened(self, world: World, state: Any) -> Any:
-        """The same state with space for all rounds of the world, if a stream is longer than planned."""
+        """Extend a state for all rounds of the world if a stream is longer than planned; most states do not grow."""
         return state
 
     def rates(self, rounds: slice) -> NDArray[np.float64]:
@@ -130,6 +130,7 @@ def falling_weights(log_w: Array, losses: Array) -> tuple[Array, Array]:
         After the block.
     """
     xp = array_namespace(losses)
+    # Weights before each round: the first round uses log_w itself, the next one the losses up to it, and so on
     fallen = log_w[:, None] - xp.cumsum(losses, axis=1)
     return xp.concatenate([log_w[:, None], fallen[:, :-1]], axis=1), fallen[:, -1]
 
@@ -169,8 +170,8 @@ class Omkr(WithLoss, OnlineLearner):
         family, scale, words = self.only
         named = f"{self.label} has the one kernel {words}"
         require(kernels.N == 1, "kernels.N", kernels.N, f"1: {named}")
-        found = kernels.families[0]
-        require(found == family, "kernels.family", found, f"{family}: {named}")
+        family_found = kernels.families[0]
+        require(family_found == family, "kernels.family", family_found, f"{family}: {named}")
         alike = bool(np.isclose(kernels.scales[0], scale, rtol=1e-9))
         require(alike, "kernels.smallest", kernels.smallest, f"such that {named}")
 
@@ -182,7 +183,7 @@ class Omkr(WithLoss, OnlineLearner):
         return OmkrState(np.zeros((N, world.problem.rounds)), np.zeros((1, N)))
 
     def lengthened(self, world: World, state: OmkrState) -> OmkrState:
-        """The same state with space for more samples."""
+        """Extend the coefficients with zeros for the samples beyond the planned stream."""
         N, T = state.a.shape
         return replace(state, a=np.concatenate([state.a, np.zeros((N, world.problem.rounds - T))], axis=1))
 
@@ -391,7 +392,7 @@ class AdaRaker(WithLoss, OnlineLearner):
         )
 
     def lengthened(self, world: World, state: AdaRakerState) -> AdaRakerState:
-        """The same state with space for intervals longer than the planned stream."""
+        """Extend the state with learners for intervals that are longer than the planned stream."""
         R, J, N, P = state.theta.shape
         more = _interval_lengths(world) - J
         return replace(
@@ -407,6 +408,7 @@ class AdaRaker(WithLoss, OnlineLearner):
         theta, log_w, log_h = state.theta.copy(), state.log_w.copy(), state.log_h.copy()
         R, J = log_h.shape
         f, squared_norm = np.zeros((R, len(y), J)), np.zeros((R, len(y), J))
+        # Instance j has intervals of length 2^j, in which its step is constant
         for j in range(J):
             own, step = np.ascontiguousarray(theta[:, j]), self._step_of_interval(j)
             # A block may contain the end of an interval, several whole intervals, and the beginning of the next
@@ -415,12 +417,14 @@ class AdaRaker(WithLoss, OnlineLearner):
                     own[:], log_w[:, j] = 0, 0
                 eta = np.full(part.stop - part.start, step)
                 of_kernels, squared, own = world.bank.follow(x[part], y[part], eta, self.lam, own, self.pointwise)
+                # The kernels' weights inside the instance, before and after each round
                 losses = self.pointwise.value(of_kernels, y[part, None]) + self.lam * squared
                 before, log_w[:, j] = falling_weights(log_w[:, j], step * losses)
                 w = softmax(before)
                 f[:, part, j] = (w * of_kernels).sum(axis=-1)
                 squared_norm[:, part, j] = (w * squared).sum(axis=-1)
             theta[:, j] = own
+        # 2. The mixture of the instances, round by round, because its weights depend on its own losses
         y_hat, norm = np.empty((R, len(y))), np.empty((R, len(y)))
         steps = np.array([self._step_of_interval(j) for j in range(J)])
         for b, t in enumerate(range(rounds.start, rounds.stop)):
@@ -429,6 +433,7 @@ class AdaRaker(WithLoss, OnlineLearner):
             h = softmax(log_h)
             y_hat[:, b], norm[:, b] = (h * f[:, b]).sum(axis=1), (h * squared_norm[:, b]).sum(axis=1)
             losses = self.pointwise.value(f[:, b], y[b]) + self.lam * squared_norm[:, b]
+            # Instances that did better than the mixture gain weight
             log_h -= steps * (losses - (self.pointwise.value(y_hat[:, b], y[b]) + self.lam * norm[:, b])[:, None])
         return AdaRakerState(theta, log_w, log_h, PlayedRounds(y_hat, norm))
 

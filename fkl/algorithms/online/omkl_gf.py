@@ -56,6 +56,7 @@ class OmklGf(Selective):
 
     def init(self, world: World) -> GraphFeedbackState:
         """Start from theta_i = 0, w_i = 1 (Algorithm 3)."""
+        # Draws in advance: one number per round for the node, and J M numbers for each round that explores a new graph
         self.require_one(world)
         bank, T = world.bank, world.problem.rounds
         R, N, G = bank.replicates, bank.kernels, min(self.exploring, T + 1)
@@ -70,15 +71,17 @@ class OmklGf(Selective):
         )
 
     def lengthened(self, world: World, state: GraphFeedbackState) -> GraphFeedbackState:
-        """The same state with more random numbers for the nodes, after those drawn; the graph keeps its numbers."""
+        """Extend the nodes' random numbers, after those already drawn; the graph keeps its numbers."""
         here, graph = state.node_draws.shape[1], state.graph_draws[0].size
         more = uniform_numbers(world, graph + world.problem.rounds + 1)[:, graph + here :]
         return replace(state, node_draws=np.concatenate([state.node_draws, more], axis=1))
 
     def play(self, world: World, state: GraphFeedbackState, rounds: slice) -> GraphFeedbackState:
         """Run Algorithm 3 for all replicates in parallel."""
+        # The block's samples, step sizes and features, and arrays for the results
         block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)
+        # Compiled code writes to these arrays of the state
         learned = theta, state.log_w, state.pi, state.A
         how = self.q_floor, self.divide_by == "observed", self.draw == "next"
         drawn = read_only(state.graph_draws), read_only(state.node_draws)
@@ -91,19 +94,22 @@ class OmklGf(Selective):
     def functions(self, world: World, state: GraphFeedbackState, t: int) -> tuple[OnFeatures, ...]:
         """The mixture of the kernels of the node that is drawn in round t."""
         [eta], late = self.rates(slice(t, t + 1)), self.draw == "next"
-        known = read_only(state.log_w), state.pi.copy(), state.A.copy()
+        copies = read_only(state.log_w), state.pi.copy(), state.A.copy()
         drawn = read_only(state.graph_draws), read_only(state.node_draws)
-        return self.mixtures(world, state.theta, state.log_w, _chosen_kernels(t, eta, late, *known, *drawn))
+        return self.mixtures(world, state.theta, state.log_w, _chosen_kernels(t, eta, late, *copies, *drawn))
 
 
 @njit_cached(nogil=True)
 def _play_replicates(
     begin, end, block, first, theta, log_w, pi, A, graph_draws, node_draws, floor, frozen, late, y_hat, squared_norm
 ):
+    # Replicates are independent, so each thread has some of them
     for r in range(begin, end):
         for b in range(block.y.size):
+            # Draw the graph (while it explores) and a node, whose kernels predict
             t = first + b
             p, S = _draw_graph_and_node(t, block.eta[b], late, log_w[r], pi[r], A[r], graph_draws[r], node_draws[r])
+            # Probability that a kernel is observed, by which its loss is divided
             if frozen and t >= graph_draws.shape[1]:
                 q = _probability_reached(p, A[r], floor)
             else:
@@ -148,17 +154,20 @@ def _generate_graph(w, eta_e, draws, late, pi, A):
 def _node_probabilities(log_w, A, eta_e):
     """Probabilities p_j = (1 - eta_e) u_j / U + eta_e / J, u_j the sum of w over node j's kernels, eqs. (18), (19)."""
     J, N = A.shape
+    # Relative to the largest weight, so no sum underflows
     largest = -np.inf
     for j in range(J):
         for i in range(N):
             if A[j, i] and log_w[i] > largest:
                 largest = log_w[i]
+    # u_j: the weights of the kernels that node j points to
     u = np.zeros(J)
     for j in range(J):
         for i in range(N):
             if A[j, i]:
                 u[j] += np.exp(log_w[i] - largest)
     U = u.sum()
+    # Mix with a uniform distribution over the nodes, to explore
     for j in range(J):
         u[j] = (1 - eta_e) * u[j] / U + eta_e / J
     return u

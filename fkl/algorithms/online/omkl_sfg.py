@@ -109,6 +109,7 @@ class OmklSfg(Selective):
 
     def init(self, world: World) -> SimilarityGraphState:
         """Start from theta_i = 0, w_i = u_i = 1, and the graph with its dominating set (Algorithm 4)."""
+        # The graph joins similar kernels and depends only on the dictionary, so it is computed once
         self.require_one(world)
         bank = world.bank
         R, N = bank.replicates, bank.kernels
@@ -193,10 +194,13 @@ def play_round(block, r, b, theta, log_w, log_u, A, D, u, way, late, certain, q_
 
     If `certain` and the node is not drawn, it and the kernels to which it points are observed with probability 1.
     """
+    # Draw a node of the graph by its weight
     p, node = take_node(block.eta[b], way, late, log_u, D, u)
+    # A node that was not drawn is certain, so it has probability 1
     if certain and way != DRAWN:
         p[:] = 0.0
         p[node] = 1.0
+    # The kernels that the node points to predict, and are updated with importance weights 1 / q
     S = A[node]
     q = np.zeros(S.size)
     for j in range(S.size):
@@ -204,6 +208,7 @@ def play_round(block, r, b, theta, log_w, log_u, A, D, u, way, late, certain, q_
             q[i] += p[j] if A[j, i] else 0.0  # eq. (36)
     for i in range(S.size):
         q[i] = max(q[i], q_floor)
+    # The node's weight falls by the loss of its mixture
     y_hat, squared_norm = learn_chosen_kernels(block, r, b, S, q, theta, log_w)
     loss = loss_of_one(block.loss, y_hat, block.y[b]) + block.lam * squared_norm
     log_u[node] -= block.eta[b] * loss / max(p[node], p_floor)  # eqs. (37) and (39b)
@@ -261,8 +266,8 @@ class OmklSfgR(OmklSfg):
         [eta], [way] = self.rates(slice(t, t + 1)), self.nodes_taken_by(slice(t, t + 1))
         assert state.refined is not None
         assert state.good is not None
-        known = state.log_u, state.A, state.ranks, state.refined.copy(), state.good.copy()
-        S = _chosen_refined(eta, way, self.draw == "next", self.rank, *known, state.node_draws[:, t])
+        copies = state.log_u, state.A, state.ranks, state.refined.copy(), state.good.copy()
+        S = _chosen_refined(eta, way, self.draw == "next", self.rank, *copies, state.node_draws[:, t])
         return self.mixtures(world, state.theta, state.log_w, S)
 
 
@@ -302,11 +307,13 @@ def _refine_graph(u, A, ranks, rank, refined, good):
         for i in range(u.size):
             larger += u[i] > u[j]
             refined[j, i] = A[j, i]
+        # Edges and coverage of the nodes in D'
         good[j] = larger < rank  # the inequality with the definition of beta inserted
         for i in range(u.size if good[j] else 0):
             covered[i] |= A[j, i]
             if farthest[i] < 0 or ranks[i, j] > ranks[i, farthest[i]]:
                 farthest[i] = j
+    # Every kernel must have a node in D' that points to it: add the farthest one
     for i in range(u.size):
         if not covered[i]:
             refined[farthest[i], i] = True
@@ -330,12 +337,14 @@ def similarity_graph(log_inner: Float64s, M: int) -> NDArray[np.bool_]:
     (N, N) bool
         Whether an edge leads from i to j.
     """
+    # Every kernel points to itself; then M - 1 rounds add one kernel each
     N = len(log_inner)
     require(1 <= M <= N, "M", M, f"an integer from 1 to {N}, the number of kernels")
     adjacency = np.eye(N, dtype=np.bool_)
     nodes = np.arange(N)
     log_total = log_inner.copy()  # sum over node i's out-neighbours of inner products with kernel j
     for members in range(1, M):
+        # Choose the kernel with the largest total divergence from those that the node points to already
         sign, size = farthest_first(log_inner, log_total, members)
         sign[adjacency] = -2  # no kernel joins twice
         first = sign == sign.max(axis=1, keepdims=True)
@@ -373,6 +382,7 @@ def dominating_set(adjacency: NDArray[np.bool_]) -> NDArray[np.intp]:
     (n,) int
         Nodes in ascending order.
     """
+    # Greedy: take the node that covers most kernels that are not covered yet
     chosen = []
     uncovered = np.ones(len(adjacency), np.bool_)
     while uncovered.any():
@@ -402,10 +412,12 @@ def log_inner_products(families: Sequence[str], scales: Float64s, dimension: int
     fkl.basics.errors.BadValue
         If a kernel is not integrable.
     """
+    # In closed form for Gaussian and Laplacian kernels, by dimension: the logarithm of one axis times d
     for family in families:
         require(family in ("rbf", "laplacian"), "kernels.family", family, "rbf or laplacian: divergences are integrals")
     rbf = np.array([family == "rbf" for family in families])
     line = np.empty((scales.size, scales.size))
+    # Two Gaussians, two Laplacians, and one of each
     s, r = scales[rbf], scales[~rbf]
     line[np.ix_(rbf, rbf)] = np.log(2 * np.pi) / 2 - np.log(np.hypot(s[:, None], s))
     line[np.ix_(~rbf, ~rbf)] = np.log(2) - np.log(r[:, None] + r)
@@ -438,12 +450,14 @@ def farthest_first(log_inner: Float64s, log_total: Float64s, members: int) -> tu
     size : (..., N)
         Of two rests with the same sign, the one with the larger `size` is larger.
     """
-    own = np.log(members) + np.diag(log_inner)
+    # Total divergence = own - twice, up to terms that all kernels share; compared by logarithms, because exp would
+    # overflow
+    log_own = np.log(members) + np.diag(log_inner)
     twice = np.log(2) + log_total
-    apart = np.subtract(own, twice, where=np.isfinite(twice), out=np.zeros(twice.shape))
+    apart = np.subtract(log_own, twice, where=np.isfinite(twice), out=np.zeros(twice.shape))
     sign = np.sign(apart).astype(np.int64)
     shrunk = np.log(-np.expm1(-np.abs(apart)), where=sign != 0, out=np.zeros(twice.shape))
-    size = np.multiply(sign, np.maximum(own, twice) + shrunk, where=sign != 0, out=np.zeros(twice.shape))
+    size = np.multiply(sign, np.maximum(log_own, twice) + shrunk, where=sign != 0, out=np.zeros(twice.shape))
     return sign, size
 
 

@@ -174,6 +174,7 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
     squared_norm : float
         The mean of |theta_i|^2 with the same weights, an upper bound of the norm of the mixture.
     """
+    # Arrays of one sample, used for all kernels
     N, maps, D = theta.shape
     n = stream.narrow.shape[1]
     y, eta = stream.y[b], stream.eta[b]
@@ -185,6 +186,7 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
     for i in range(N):
         if S[i] and log_w[i] > largest:
             largest = log_w[i]
+    # Predict with the mixture of the chosen kernels ...
     y_hat, squared_norm, total = 0.0, 0.0, 0.0
     for i in range(N):
         if not S[i]:
@@ -201,6 +203,7 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
         y_hat += w * f
         squared_norm += w * size
         total += w
+        # ... and step at once with importance weight 1 / q_i: a kernel's prediction does not depend on the others
         step = eta / q[i]
         pull, decay = narrow(step * stream.norm * slope_of_one(stream.loss, f, y)), narrow(1 - 2 * step * stream.lam)
         descend_by_sample(theta[i], z, 0, pull, decay)

@@ -115,6 +115,7 @@ class Dual:
             Number of each sample's agent, from 0 to A - 1; an agent's samples keep their order.
         gamma, eps : float
         """
+        # Agents have different numbers of samples, so arrays are padded to the largest number
         sizes = np.bincount(agent)
         present = np.arange(sizes.max()) < sizes[:, None]
         order = np.argsort(agent, kind="stable")
@@ -134,11 +135,11 @@ class Dual:
 
     def alpha(self, lam: Array) -> Array:
         """Values of alpha at the nodes, (A, M), eqs. (8) and (9)."""
-        found = [
+        alphas = [
             samples.alpha((one / N)[here], self.gamma).ravel()
             for samples, one, N, here in zip(self.samples, lam, self.N, self.present, strict=True)
         ]
-        return np.stack(found)
+        return np.stack(alphas)
 
     def slack(self, lam: Array) -> Array:
         """Constraints 1 - eps - y_n f(x_n) at the alpha of (8), (A, n); 0 for padding.
@@ -231,9 +232,9 @@ class Solution:
 
         It is NaN if lambda has overflowed.
         """
-        known = (self.cost > 0) & (self.cost < np.inf)
-        some = np.where(known, self.cost, 1.0)
-        gap: Array = np.where(known, (some - self.value) / some, np.where(self.cost == 0, 0.0, 1.0))
+        positive = (self.cost > 0) & (self.cost < np.inf)
+        some = np.where(positive, self.cost, 1.0)
+        gap: Array = np.where(positive, (some - self.value) / some, np.where(self.cost == 0, 0.0, 1.0))
         gap[~np.isfinite(self.value)] = np.nan
         return gap
 
@@ -270,12 +271,13 @@ def maximise_dual(problem: Dual, steps: int, tolerance: float = 1e-7) -> Solutio
         A problem stops when its duality gap is not larger than this, in units of the cost.
     """
     require(steps >= 0, "steps", steps, "an integer >= 0")
+    # One problem per agent, solved one after another
     lam, cost = np.zeros(problem.present.shape), np.zeros(len(problem.x))
     taken = np.zeros(len(problem.x), np.int64)
     for number, (samples, here) in enumerate(zip(problem.samples, problem.present, strict=True)):
-        found = solve_sparse_problem(samples, 1 - float(problem.eps), float(problem.gamma), tolerance, steps)
-        lam[number, here] = found.mu * problem.N[number, 0]
-        cost[number], taken[number] = found.cost, found.steps
+        solved = solve_sparse_problem(samples, 1 - float(problem.eps), float(problem.gamma), tolerance, steps)
+        lam[number, here] = solved.mu * problem.N[number, 0]
+        cost[number], taken[number] = solved.cost, solved.steps
     return Solution(problem, lam, cost, taken, tolerance)
 
 
@@ -315,18 +317,20 @@ def model_size(quadrature: Quadrature, alpha: Array) -> Representation:
     -------
     Representation
     """
+    # Neighbouring nodes with alpha of one sign belong to one region
     sign = np.sign(alpha)
     height = np.abs(alpha)
-    one, other = _grid_neighbours(quadrature.shape) if quadrature.shape else _drawn_neighbours(quadrature)
+    node, neighbour = _grid_neighbours(quadrature.shape) if quadrature.shape else _drawn_neighbours(quadrature)
     active = sign != 0
-    same = active[one] & (sign[one] == sign[other])
-    one, other = one[same], other[same]
-    beaten = np.concatenate([one[height[one] < height[other]], other[height[other] < height[one]]])
+    # Keep edges within regions; a node with a higher neighbour is no peak
+    same = active[node] & (sign[node] == sign[neighbour])
+    node, neighbour = node[same], neighbour[same]
+    beaten = np.concatenate([node[height[node] < height[neighbour]], neighbour[height[neighbour] < height[node]]])
     # A plateau is a peak only if none of its nodes has a higher neighbour
-    level = height[one] == height[other]
-    parts = _connected_parts(len(alpha), one[level], other[level])
+    level = height[node] == height[neighbour]
+    parts = _connected_parts(len(alpha), node[level], neighbour[level])
     peaks = np.setdiff1d(parts[active], parts[beaten])
-    regions = np.unique(_connected_parts(len(alpha), one, other)[active])
+    regions = np.unique(_connected_parts(len(alpha), node, neighbour)[active])
     return Representation(int(active.sum()), len(regions), len(peaks))
 
 
@@ -342,27 +346,30 @@ def _connected_parts(size: int, one: NDArray[np.int64], other: NDArray[np.int64]
 @lru_cache(maxsize=2)
 def _grid_neighbours(shape: tuple[int, ...]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Pairs of nodes that are at most one place apart in every direction; each pair occurs once."""
+    # In three dimensions, 13 of the 26 directions, so every pair occurs once
     number = np.arange(np.prod(shape)).reshape(shape)
-    one, other = [], []
+    node, neighbour = [], []
     for offset in np.ndindex(*(3,) * len(shape)):
         move = np.array(offset) - 1
         if tuple(move) <= (0,) * len(shape):  # the opposite direction covers it
             continue
         from_ = tuple(slice(max(-step, 0), size - max(step, 0)) for step, size in zip(move, shape, strict=True))
         to = tuple(slice(max(step, 0), size - max(-step, 0)) for step, size in zip(move, shape, strict=True))
-        one.append(number[from_].ravel())
-        other.append(number[to].ravel())
-    return np.concatenate(one), np.concatenate(other)
+        node.append(number[from_].ravel())
+        neighbour.append(number[to].ravel())
+    return np.concatenate(node), np.concatenate(neighbour)
 
 
 def _drawn_neighbours(quadrature: Quadrature) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Pairs of neighbouring nodes of drawn centres; some pairs occur twice."""
     from scipy.spatial import KDTree
 
+    # Nearest centres by a tree, since all pairs would be too many
     W, _, H = quadrature.block
     nearest = min(2 * quadrature.dimension + 1, H)
     near = KDTree(quadrature.rest).query(quadrature.rest, k=[*range(1, nearest + 1)])[1]
     centre, neighbour = np.repeat(np.arange(H), nearest), near.ravel()  # the nearest is the centre itself
+    # Neighbours at the same width, and at the next one
     one, other = [], []
     for w in range(W):
         for beside in range(w, min(w + 2, W)):

@@ -101,9 +101,11 @@ class Decision:
         from sklearn.metrics.pairwise import rbf_kernel
 
         x = np.asarray(x, np.float64)
+        # Every pair of classes votes, in parts of rows whose kernel values fit in memory
         votes = np.zeros((len(x), len(self.classes)), np.int64)
         for rows in row_blocks(len(x), len(self.support), BLOCK):
             kernel, here = rbf_kernel(x[rows], self.support, gamma=float(self.scale[0])), votes[rows]
+            # libsvm stores a vector's weight for the pair (i, j) in column j - 1 if it is of class i, else in column i
             for pair, (i, j, mine, theirs) in enumerate(self._pairs()):
                 f = kernel[:, mine] @ self.weight[mine, j - 1] + kernel[:, theirs] @ self.weight[theirs, i]
                 for_i = f + self.bias[pair] > 0
@@ -118,15 +120,15 @@ class Decision:
         for pair, (i, j, mine, theirs) in enumerate(self._pairs()):
             coefficients[pair, 0, mine] = self.weight[mine, j - 1]
             coefficients[pair, 0, theirs] = self.weight[theirs, i]
-        known = self.classes, np.array(True)
-        return Classes.gaussian(self.support, np.sqrt(2 * self.scale), coefficients, self.bias, *known)
+        first_two = self.classes, np.array(True)
+        return Classes.gaussian(self.support, np.sqrt(2 * self.scale), coefficients, self.bias, *first_two)
 
     def _pairs(self) -> list[tuple[int, int, slice, slice]]:
         """Every pair of classes, with the positions of their support vectors."""
         first = np.count_nonzero(self.weight[:, 0] > 0)
         ends = np.cumsum([0, *(self.count if len(self.count) else (first, len(self.weight) - first))]).astype(np.int64)
-        own = [slice(begin, end) for begin, end in pairwise(ends)]
-        return [(i, j, own[i], own[j]) for i, j in combinations(range(len(self.classes)), 2)]
+        rows_of_class = [slice(begin, end) for begin, end in pairwise(ends)]
+        return [(i, j, rows_of_class[i], rows_of_class[j]) for i, j in combinations(range(len(self.classes)), 2)]
 
 
 @dataclass(frozen=True)
@@ -159,18 +161,20 @@ class MachineBaseline(OneShot, HoldOut):
         self, common: CommonOfClasses, client: MachinesClient, down: MachineModel | None, samples: Owned, turn: Turn
     ) -> tuple[MachinesClient, SentSamples | None, Predictors | None]:
         """Send samples, and later predict with the server's machine."""
+        # The last exchange: machines of the server
         if down is not None:
-            known = [np.array([self.scale()])] if self.width else []
+            scales = [np.array([self.scale()])] if self.width else []
             models = zip(*(payload.values for payload in down.model), strict=True)
-            machines = [[*(array for [array] in of), *known] for of in models]
+            machines = [[*(array for [array] in of), *scales] for of in models]
             both = zip(common.classes, machines, strict=True)
             return client, None, tuple(Decision(classes, *arrays) for classes, arrays in both)
 
         def sent_of(r: int) -> list[tuple[Array, Array]]:
-            own = list(zip(samples.x.values[r], samples.y.values[r], strict=True))
-            chosen = [self.sends(x, y) for x, y in own]
-            return [(x[here], y[here]) for (x, y), here in zip(own, chosen, strict=True)]
+            pairs = list(zip(samples.x.values[r], samples.y.values[r], strict=True))
+            chosen = [self.sends(x, y) for x, y in pairs]
+            return [(x[here], y[here]) for (x, y), here in zip(pairs, chosen, strict=True)]
 
+        # Otherwise send the samples that the method chooses, by replicate and client
         chosen = by_replicate(sent_of, len(samples.y.values))
         x, y = (Ragged(tuple(tuple(one[part] for one in of_one) for of_one in chosen)) for part in range(2))
         return (

@@ -136,6 +136,7 @@ class Parsimonious(OneShot, HoldOut):
 
     def broadcast(self, common: CommonOfClasses, server: ModelServer, turn: Turn) -> Box | NodesMessage | None:  # type: ignore[override]
         """Send the box, and in the last exchange the model."""
+        # The box that the server made of all corners, unless a key gives it
         if turn.exchange == SAMPLES and self.box is None:
             return Box(SameForAll(server.box))
         if turn.exchange < MODEL:
@@ -153,9 +154,11 @@ class Parsimonious(OneShot, HoldOut):
         self, common: CommonOfClasses, client: SamplesClient, down: Any, samples: Owned, turn: Turn
     ) -> tuple[SamplesClient, Any, Predictors | None]:
         """Send the corners, then samples, and finally predict with the server's model."""
+        # 1. Corners of the client's samples
         if turn.exchange == BOX:
             corners = np.array([[[one.min(axis=0), one.max(axis=0)] for one in of_one] for of_one in samples.x.values])
             return client, Corners(PerClient(corners)) if self.box is None else None, None
+        # 2. Samples; all clients need the same box, because nodes are numbered in it
         if turn.exchange == SAMPLES:
             client = client if down is None else replace(client, box=down.box.values)
             client, up = self.choose(common, client, samples, turn)
@@ -175,10 +178,12 @@ class Parsimonious(OneShot, HoldOut):
         self, common: CommonOfClasses, server: ModelServer, up: Any, share: Array, turn: Turn
     ) -> ModelServer:
         """Compute the box around all corners, then the solution on the samples that were sent."""
+        # The box around all corners, by replicate
         if turn.exchange == BOX and up is not None:
             return replace(
                 server, box=np.stack([smallest_box(one.reshape(-1, common.dimension)) for one in up.box.values])
             )
+        # Solve on the samples that were sent; replicates in threads
         if turn.exchange == SAMPLES:
             final = by_replicate(lambda r: self.solve(common, server.box, up, r), len(server.box))
             return replace(server, final=tuple(final))
@@ -211,12 +216,15 @@ class Parsimonious(OneShot, HoldOut):
         self, server: ModelServer, client: SamplesClient
     ) -> tuple[dict[str, NDArray[Any]], dict[str, NDArray[Any]]]:
         """Sizes of the model, numbers of sent samples, and accuracy of the solutions."""
+        # Clients' own solutions, which some methods do not have
         local = client.local or server.final
 
         def each(figure: Callable[[tuple[Solution, ...]], Any], of: Sequence[tuple[Solution, ...]]) -> Array:
             return np.array([figure(one) for one in of], np.float64)
 
+        # Sizes of the models: nodes, regions and peaks, summed over the classes
         costs = [np.sum([model_size(of.problem.quadrature, of.alpha[0]) for of in one], axis=0) for one in server.final]
+        # Gaps and violations show whether the solver has found the optimum
         figures = {
             "active_nodes": np.array([cost[0] for cost in costs], np.float64),
             "regions": np.array([cost[1] for cost in costs], np.float64),
@@ -298,6 +306,7 @@ class FederatedParsimonious(Parsimonious):
         """Run Algorithm 2. The agents' problems are solved in one call, but do not affect each other by a bit."""
 
         def of_one(r: int) -> tuple[tuple[Solution, ...], Array]:
+            # A problem for each class, in which the class has the label 1 and all others -1
             x, y, agent = samples.replicate(r)
             quadrature = self.quadrature(common, client.box, r)
             local, mu = [], []
@@ -308,13 +317,15 @@ class FederatedParsimonious(Parsimonious):
                 mu.append(local[-1].mu[problem.present])
             return tuple(local), np.stack(mu, axis=1)
 
+        # Send samples with mu > 0 for some class: the others do not affect the solution
         local, mus = zip(*by_replicate(of_one, len(samples.x.values)), strict=True)
         sent: list[list[list[Array]]] = [[], [], []]
+        # Cut the multipliers by client, as the samples are
         for r, mu in enumerate(mus):
             ends = np.cumsum([len(one) for one in samples.y.values[r]])[:-1]
-            own = list(zip(samples.x.values[r], samples.y.values[r], np.split(mu, ends), strict=True))
+            samples_of_agents = list(zip(samples.x.values[r], samples.y.values[r], np.split(mu, ends), strict=True))
             for number, column in enumerate(sent):
-                column.append([parts[number][(parts[2] > 0).any(axis=1)] for parts in own])
+                column.append([parts[number][(parts[2] > 0).any(axis=1)] for parts in samples_of_agents])
         count = np.array([[len(one) for one in of_one] for of_one in sent[1]])
         payloads = [Ragged(tuple(map(tuple, column))) for column in sent]
         return replace(client, local=local, sent=count), Critical((payloads[0], payloads[1], payloads[2]))

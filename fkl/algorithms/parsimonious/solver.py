@@ -2,6 +2,12 @@
 
 Peifer and Ribeiro, Federated Classification using Parsimonious Functions in Reproducing Kernel Hilbert Spaces.
 
+For example, 400 samples with two features, 900 centres and 2 widths: centres are a grid of 30 x 30, so there are M =
+2 x 30 x 30 = 1,800 nodes. A Gaussian kernel is a product over the axes, so `ProblemSamples` stores 2 x 400 x 30 values
+for each axis, 48,000 in total, and not all 400 x 1,800 = 720,000. The parts in order: `Quadrature` has the nodes,
+`ProblemSamples` the kernel between samples and nodes, `without_gamma` solves (PC) at gamma = 0, and
+`solve_sparse_problem` starts from there and solves it at any gamma, by `_follow_central_path`.
+
 **Integrals** over kernel centres S and widths W are finite sums (`Quadrature`). The paper writes ds dw, but states no
 quadrature rule, S or W. Here the measure on S x W is NORMALIZED to a total of 1. With a literal ds dw, one kernel with
 |alpha| > sqrt(2 gamma) would outweigh every label.
@@ -110,6 +116,7 @@ class Quadrature:
         rng : Generator, optional
             Generator for drawn centres; needed above three dimensions.
         """
+        # Check the arguments: centres, widths, and a box with a volume
         low, high = np.asarray(box, np.float64)
         width = np.unique(np.asarray(widths, np.float64))
         require(centres >= 1, "centres", centres, "an integer >= 1")
@@ -122,10 +129,12 @@ class Quadrature:
             "a lower corner, and an upper corner that is above it in every feature",
         )
         d = len(low)
+        # Many features: a grid would have side^d points, so draw the centres
         if d > GRID_DIMENSIONS:
             if rng is None:
                 raise ValueError(f"centres in {d} dimensions are drawn, which needs rng")
             return cls(np.empty((1, 0)), rng.uniform(low, high, (centres, d)), width)
+        # Few features: a grid of midpoints; the first axis is kept apart from the rest, so the kernel is a product
         side = max(round(centres ** (1 / d)), 1)
         middles = low[:, None] + (high - low)[:, None] * (np.arange(side) + 0.5) / side
         rest = np.stack(np.meshgrid(*middles[1:], indexing="ij"), axis=-1).reshape(-1, d - 1) if d > 1 else None
@@ -172,11 +181,13 @@ class Quadrature:
 
     def function(self, coefficients: Array, x: Array) -> Array:
         """Values (n,) at points (n, d) of the sum of the nodes' kernels times coefficients (M,)."""
+        # Centres without a coefficient add nothing, so omit their columns
         block = coefficients.reshape(self.block)
         columns = np.flatnonzero(block.any(axis=(0, 1)))
         nodes, block = replace(self, rest=self.rest[columns], shape=()), block[:, :, columns]
         f = np.zeros(len(x))
         for here in row_blocks(len(x) if len(columns) else 0, len(block) * len(columns), PREDICTED_AT_A_TIME):
+            # Sum over the second factor by a matrix product, then over the first; n x M kernel values are never stored
             kernel = nodes.kernel(np.asarray(x[here], np.float64))
             f[here] = np.einsum("wng,wng->n", kernel.first, kernel.rest @ block.swapaxes(1, 2))
         return f
@@ -204,6 +215,7 @@ def smallest_box(x: Array, margin: float = 0.0) -> Array:
         Lower and upper corner.
     """
     low, high = x.min(axis=0), x.max(axis=0)
+    # A constant feature has no length, so its side gets the length 1
     length = high - low
     out = np.where(length > 0, margin * length, 0.5)
     return np.stack([low - out, high + out])
@@ -216,6 +228,7 @@ def _write_kernel_factor(points: Array, x: Array, width: float, out: Array) -> N
     for n in range(len(x)):
         for p in range(len(points)):
             squared = 0.0
+            # Entry by entry: numba vectorises these loops, and no (n, P, d) array of differences is stored
             for axis in range(points.shape[1]):
                 away = x[n, axis] - points[p, axis]
                 squared += away * away
@@ -251,6 +264,7 @@ class ProblemSamples:
 
     def rows(self, numbers: Numbers) -> Array:
         """Values y_n k(x_n, s_m; w_m) for some samples, (samples, M)."""
+        # The product of the two factors for each node, without denormal numbers
         first, rest = self._kernel_factors(numbers)
         rows: Array = np.einsum("wng,wnh->nwgh", first, rest).reshape(len(numbers), -1)
         rows[rows < SMALLEST] = 0.0
@@ -259,9 +273,11 @@ class ProblemSamples:
 
     def gram(self, numbers: Numbers) -> Array:
         """Columns of Q, (n, samples); sums over nodes with equal weights are products of two sums."""
+        # A sum over nodes of a product is a product of two sums, one over each factor's points
         first, rest = (factor.swapaxes(1, 2) for factor in self._kernel_factors(numbers))
         columns = np.empty((len(self.y), len(numbers)))
         for here in self._parts_of_samples(len(self.y)):
+            # Sums over the points of `first` and of `rest`, multiplied, and summed over widths
             all_first, all_rest = self._kernel_factors(here)
             columns[here] = np.einsum("wnm,wnm->nm", all_first @ first, all_rest @ rest)
         columns *= self.quadrature.weights[0] * self.y[:, None] * self.y[numbers]
@@ -269,6 +285,7 @@ class ProblemSamples:
 
     def margin(self, alpha: Array) -> Array:
         """Margins y_n f(x_n), (n,), at values alpha (M,) of the nodes, eq. (11)."""
+        # f(x_n) = sum_m weights_m alpha_m k(x_n, s_m; w_m), again by the two factors
         block = (alpha * self.quadrature.weights).reshape(self.quadrature.block).swapaxes(1, 2)
         f = np.empty(len(self.y))
         for here in self._parts_of_samples(len(self.y)):
@@ -278,11 +295,13 @@ class ProblemSamples:
 
     def alpha(self, mu: Array, gamma: float) -> Array:
         """Values of alpha at the nodes, (W, G, H), for mu = lambda / N, eqs. (8) and (9)."""
+        # Samples with mu = 0 add nothing, and few have mu > 0
         kept = np.flatnonzero(mu)
         alpha = np.zeros(self.quadrature.block)
         for here in self._parts_of_samples(len(kept)):
             first, rest = self._kernel_factors(kept[here])
             alpha += (first * (mu * self.y)[kept[here], None]).swapaxes(1, 2) @ rest
+        # The threshold of eq. (8): where alpha^2 / 2 <= gamma, alpha is 0
         alpha[alpha * alpha <= 2 * gamma] = 0.0
         return alpha
 
@@ -335,11 +354,13 @@ def without_gamma(samples: ProblemSamples, level: float, tolerance: float) -> So
     tolerance : float
         Tolerance of the duality gap, relative to the cost.
     """
+    # Start from f = 0: no sample is inside, and all margins are 0
     n = len(samples.y)
     columns, place = np.empty((COLUMNS, n)), np.full(n, -1)  # transposed, because whole columns are read
     mu, margin, value, steps = np.zeros(n), np.zeros(n), 0.0, 0
     barred = np.zeros(n, np.bool_)
     while True:
+        # The sample outside with the smallest margin; end if its constraint is nearly met
         outside = np.where((mu > 0) | barred, np.inf, margin)
         worst = int(outside.argmin())
         if outside[worst] >= level * (1 - BREACH * tolerance):
@@ -349,12 +370,14 @@ def without_gamma(samples: ProblemSamples, level: float, tolerance: float) -> So
             if place[worst] == len(columns):
                 columns = np.concatenate([columns, np.empty_like(columns)])
             columns[place[worst]] = samples.gram(np.array([worst]))[:, 0]
+        # Let it enter, and solve for the samples inside; some of them may leave
         inside = np.append(np.flatnonzero(mu), worst)
         risen, more = _rise_inside(columns[np.ix_(place[inside], inside)].T, mu[inside], level)
         steps += more
         if not level * risen.sum() > value:  # twice g, which increases in each step except for rounding errors or NaN
             barred[worst] = True
             continue
+        # New margins need only the columns of samples inside
         value = level * float(risen.sum())
         mu[inside] = risen
         kept = inside[risen > 0]
@@ -367,12 +390,14 @@ def _rise_inside(gram: Array, mu: Array, level: float) -> tuple[Array, int]:
 
     Returns zeros if rounding errors prevent an optimum.
     """
+    # Solve Q mu = level for the samples that are kept
     mu, kept, steps = mu.copy(), np.arange(len(mu)), 0
     while True:
         steps += 1
         factor, failed = dpotrf(gram[np.ix_(kept, kept)], lower=1, overwrite_a=1)
         if failed:
             return np.zeros_like(mu), steps
+        # The unconstrained solution is the optimum if all its mu are positive
         to = dpotrs(factor, np.full(len(kept), level), lower=1)[0]
         falls = to <= 0
         if not falls.any():
@@ -439,19 +464,22 @@ def solve_sparse_problem(samples: ProblemSamples, level: float, gamma: float, to
     steps : int
         Maximum number of Newton steps; with 0, nothing is solved.
     """
+    # Without samples there is nothing to fit; without steps no solution is known
     n, weights = len(samples.y), samples.quadrature.weights
     if not n or not steps:
         return Optimum(np.zeros(n), np.inf if n else 0.0, 0)
+    # At gamma = 0 few constraints are active; only these and nearly active ones are used from here on
     mu, margin, solves = without_gamma(samples, level, tolerance)
     inside = np.flatnonzero((mu > 0) | (margin <= NEAR * level))
     rows, left = samples.rows(inside), steps
+    # Bounds of the optimal cost: `cost` from a feasible function, `value` from the dual function
     cost = _bidual_cost(mu[inside] @ rows, margin.min(), weights, level, gamma)
     value = _dual_value(mu[inside], rows, weights, level, gamma)
     while 0 < value < cost * (1 - tolerance) and left:
         # On the path, the gap is t per sample and about 2 NODE_BARRIER t per node; solve for the initial gap
         t = (cost - value if cost < np.inf else value) / (len(inside) + 2 * NODE_BARRIER * len(weights))
         start = np.maximum(mu[inside], t / np.maximum(margin[inside] - level, LEAST_SLACK * level))
-        found, alpha, taken = _follow_central_path(rows, start, t, weights, level, gamma, tolerance / 2, left)
+        mu_on_path, alpha, taken = _follow_central_path(rows, start, t, weights, level, gamma, tolerance / 2, left)
         left -= taken
         margin = samples.margin(alpha)
         cost = _bidual_cost(alpha, margin.min(), weights, level, gamma)
@@ -459,10 +487,11 @@ def solve_sparse_problem(samples: ProblemSamples, level: float, gamma: float, to
         # slack. Use the largest limit that keeps the dual function within the tolerance
         slack = (margin[inside] - margin[inside].min()) / level
         for share in (*ACTIVE, 0.0):
-            mu[inside] = np.where(found > share * slack * found.max(), found, 0.0)
+            mu[inside] = np.where(mu_on_path > share * slack * mu_on_path.max(), mu_on_path, 0.0)
             value = _dual_value(mu[inside], rows, weights, level, gamma)
             if value >= cost * (1 - tolerance):
                 break
+        # Samples outside whose constraints are violated more than any inside: add them and continue
         broken = np.setdiff1d(np.flatnonzero(margin < margin[inside].min()), inside)
         if not len(broken):
             break
@@ -482,8 +511,10 @@ def _share_let_through(z: float, gamma: float, t: float) -> tuple[float, float]:
 
     Also returns 1 minus this factor. The factor is the multiplier of s >= z^2 / 2 - gamma on the central path.
     """
+    # Without gamma there is no threshold: the whole z passes
     if gamma == 0:
         return 1.0, 0.0
+    # A form without cancellation, also far from the threshold
     below = gamma - z * z / 2
     less = 2 * t / (abs(below) + np.sqrt(below * below + 4 * t * t))
     low, high = less / (1 + less), 1 / (1 + less)
@@ -522,6 +553,7 @@ def _follow_central_path(
         The feasible alpha with the least cost; 0 if none was found.
     steps : int
     """
+    # Start: slacks on the path, and no function that is known to be feasible
     slack = t / mu
     best_alpha, cost, best_mu, value = np.zeros(len(weights)), np.inf, mu, -np.inf
     scaled, normal = np.empty_like(rows), np.empty((len(mu), len(mu)))
@@ -530,28 +562,34 @@ def _follow_central_path(
     taken = 0
     while taken < steps:
         taken += 1
+        # Newton's step: z at the nodes, eq. (9), and the smoothed threshold with its slope
         z = mu @ rows  # eq. (9)
         of_node = NODE_BARRIER * len(weights) * t
         _write_smooth_threshold(z, gamma, of_node, alpha, slope)
+        # Normal equations: sum over nodes of weights slope y_n k y_m k, plus the barriers' diagonal
         np.multiply(rows, np.sqrt(weights * slope), out=scaled)
         np.matmul(scaled, scaled.T, out=normal)  # with one matrix, BLAS computes only half of the product
         normal[diagonal] += slack / mu
         normal[diagonal] *= 1 + JITTER
+        # Derivative of the barrier function by mu
         gradient = level - rows @ (weights * alpha) + t / mu
         factor, failed = dpotrf(normal, lower=1)
         if failed:
             break
+        # The step, and the linearised alpha after it, which is a candidate for a feasible function
         move = dpotrs(factor, gradient, lower=1)[0]
         along = move @ rows
         candidate = alpha + slope * along
         its_cost = _bidual_cost(candidate, (rows @ (weights * candidate)).min(), weights, level, gamma)
         if its_cost < cost:
             best_alpha, cost = candidate, its_cost
+        # Keep the best primal and dual values seen so far; end at the wanted gap
         its_value = _dual_value(mu, rows, weights, level, gamma)
         if its_value > value:
             best_mu, value = mu, its_value
         if cost < np.inf and cost * (1 - tolerance) <= value:
             break
+        # Move along the step, so all mu and slacks stay above 0; lower the barriers when the step is short
         decrement = gradient @ move / t
         length = _line_search(mu, move, z, along, weights, level, gamma, t, of_node)
         change = (t - slack * mu - slack * move) / mu
@@ -580,16 +618,19 @@ def _line_search(
     mu: Array, move: Array, z: Array, along: Array, weights: Array, level: float, gamma: float, t: float, of_node: float
 ) -> float:
     """A step length, at most 1, at which the concave barrier function is nearly stationary along the step."""
+    # The derivative of the barrier function along the step; it falls as the step length grows
     up = level * move.sum()
 
     def slope(length: float) -> float:
         pull = _slope_of_nodes(z, along, length, weights, gamma, of_node)
         return float(up - pull + t * (move / (mu + length * move)).sum())
 
+    # Bisection between 0 and the border, from the longest step, which is usually right
     first = slope(0.0)
     low, high = 0.0, min(1.0, TO_BORDER * _steps_to_border(mu, move))
     length = high
     for _ in range(20):
+        # End if the slope is small, or if the longest allowed step is still uphill
         here = slope(length)
         if here >= -FLAT * first and (length == high or here <= FLAT * first):
             break

@@ -147,7 +147,7 @@ class CountingCipher:
         return _PlainKeys(self.width)
 
     def keys_of(self, public: bytes) -> KeyPair:
-        """The same kind of keys: nothing is hidden."""
+        """Keys for this public key; they hide nothing."""
         return _PlainKeys(self.width)
 
 
@@ -247,10 +247,10 @@ class OneByOne:
 
     def words(self, ciphertexts: NDArray[np.object_]) -> NDArray[np.void]:
         """Ciphertexts as they are sent, each as a whole number in `width` bytes."""
-        words = np.empty(ciphertexts.shape, f"V{self.width}")
+        encoded = np.empty(ciphertexts.shape, f"V{self.width}")
         for place, ciphertext in enumerate(ciphertexts.flat):
-            words.flat[place] = np.void(self.written(ciphertext).to_bytes(self.width))
-        return words
+            encoded.flat[place] = np.void(self.written(ciphertext).to_bytes(self.width))
+        return encoded
 
     def of_words(self, words: NDArray[np.void]) -> NDArray[np.object_]:
         """Ciphertexts from received words, one by one."""
@@ -331,12 +331,12 @@ def binned_sums(
     first = starts.astype(np.uint64)
     for row in rows:
         i = np.uint64(row)
-        one, other = pairs[i, 0], pairs[i, 1]
+        first_value, second_value = pairs[i, 0], pairs[i, 1]
         for k in range(np.uint64(len(bins))):
             place = first[k] + np.uint64(bins[k, i])
             members[place] += 1
-            total[place, 0] += one
-            total[place, 1] += other
+            total[place, 0] += first_value
+            total[place, 1] += second_value
     return total, members
 
 
@@ -353,19 +353,21 @@ def _sums_of_few(
 
     This is exact for whole numbers, and reads few rows if most are in one bin.
     """
+    # Sums over all bins except each feature's fullest one, which has most of the rows
     total = np.zeros((starts[-1], 2), np.int64)
     members = np.zeros(starts[-1], np.int64)
     of_all = np.zeros(2, np.int64)
     for row in rows:
         i = np.uint64(row)
-        one, other = pairs[i, 0], pairs[i, 1]
-        of_all[0] += one
-        of_all[1] += other
+        first_value, second_value = pairs[i, 0], pairs[i, 1]
+        of_all[0] += first_value
+        of_all[1] += second_value
         for p in range(np.uint64(ends[i]), np.uint64(ends[i + np.uint64(1)])):
             place = places[p]
             members[place] += 1
-            total[place, 0] += one
-            total[place, 1] += other
+            total[place, 0] += first_value
+            total[place, 1] += second_value
+    # The fullest bin has what the others lack of the total
     for k in range(len(fullest)):
         its = slice(starts[k], starts[k + 1])
         members[fullest[k]] = len(rows) - members[its].sum()

@@ -168,10 +168,10 @@ class Dsg(VerticalMethodWithKeys):
     def step(self, world: World, state: DsgState, t: int) -> tuple[DsgState, Scored]:
         """Run the iterations up to the next mark, and evaluate f there."""
         common = [world.common.replicate(r) for r in range(len(state.learners))]
-        for one, learner in zip(common, state.learners, strict=True):
-            self.advance(one, world.problem, learner, self.iterations_after(t))
+        for replicate, learner in zip(common, state.learners, strict=True):
+            self.advance(replicate, world.problem, learner, self.iterations_after(t))
         each = zip(common, state.learners, strict=True)
-        f = tuple(partial(self.values_on_tests, one, world.problem, learner) for one, learner in each)
+        f = tuple(partial(self.values_on_tests, replicate, world.problem, learner) for replicate, learner in each)
         return state, Scored(f, tuple(learner.split.test for learner in state.learners), self.iterations_after(t))
 
     def require_fits(self, kernels: Dictionary) -> None:
@@ -190,6 +190,7 @@ class Dsg(VerticalMethodWithKeys):
             If a batch has more rows than the training set, the loss needs two classes, or there is more than one kernel
             or a family without such features.
         """
+        # Check that the kernel, the loss and the memory fit
         kernels, streams = common.dictionary, common.streams
         self.require_fits(kernels)
         if pointwise_loss(self.loss).classes:
@@ -200,16 +201,20 @@ class Dsg(VerticalMethodWithKeys):
         what = f"batches, coefficients and directions of {self.iterations} iterations in {used} features"
         require_memory(room, what, "algo.iterations, algo.features or algo.batch")
         # spawned, because the first replicate's stream of this role also draws the data and its partition
+        # Rows of all iterations, drawn at once
         split = problem.rows(streams.generators(Role.DATA)[0].spawn(1)[0], self.fold)
+        # For each row, the last iteration that needs its f; alike rows share one f
         batches = self.batches(split.training, streams)
         needed = np.full(len(problem.y), -1)
         for t, rows in enumerate(batches):
             needed[problem.alike[rows]] = t
+        # Rows in the order in which they are no longer needed, so the rows still needed are always the first ones
         used = np.flatnonzero(needed >= 0)
         rows = used[np.argsort(-needed[used], kind="stable")]
         place = np.full(len(problem.y), -1)
         place[rows] = np.arange(len(rows))
         learned_from = rows, needed[rows], place[problem.alike], np.zeros(len(rows))
+        # Coefficients of all iterations, and the f of test rows, which are updated when they are scored
         alpha = np.zeros((self.iterations, self.features))
         tested_rows, tested_place = np.unique(problem.alike[split.test], return_inverse=True)
         tested = tested_rows, tested_place, np.zeros(len(tested_rows))
@@ -220,9 +225,11 @@ class Dsg(VerticalMethodWithKeys):
         """Rows of each iteration, (T, B): full batches from one random order after another, or independent subsets."""
         size = len(training)
         require(self.batch <= size, "batch", self.batch, f"at most {size}, the rows to learn from")
+        # Independent subsets, if the analysis of the paper is to hold
         if self.rows == "iid":
             u = streams.uniform(Role.SELECTION, 0, self.iterations * self.batch)[0].reshape(-1, self.batch)
             return training[random_subsets(u, size)]
+        # One random order after another, without the rest that fills no batch
         whole = size // self.batch
         orders = [
             streams.uniform(Role.SELECTION, epoch, size)[0].argsort()[: whole * self.batch]
@@ -241,9 +248,11 @@ class Dsg(VerticalMethodWithKeys):
         -------
         (T, 2)
         """
+        # Active workers in turn; for the other one, draw among the q - 1 remaining ones and skip l
         asking = np.resize(np.array(problem.active), self.draws)
         u = streams.uniform(Role.TOPOLOGY, 0, self.iterations)[0][: self.draws]
         other = (u * (problem.parties - 1)).astype(np.int64)
+        # With a bank, iterations t and t + draws have the same features, so they have the same workers
         once = np.stack([asking, other + (other >= asking)], axis=1)
         return once[np.arange(self.iterations) % self.draws]
 
@@ -252,12 +261,14 @@ class Dsg(VerticalMethodWithKeys):
 
         `used` selects columns; many others may be 0. All columns are then in memory for one iteration only.
         """
+        # Uniform numbers by the seed of each draw, so any worker can repeat them
         size, streams = self.features * common.dimension, common.streams
         if used is None:
             u = streams.uniform_of_rounds(Role.FEATURES, draws, size).reshape(-1, common.dimension)
         else:
-            each = (streams.uniform_of_rounds(Role.FEATURES, [draw], size) for draw in draws)
-            u = np.concatenate([one.reshape(-1, common.dimension)[:, used] for one in each])
+            uniforms = (streams.uniform_of_rounds(Role.FEATURES, [draw], size) for draw in draws)
+            u = np.concatenate([one.reshape(-1, common.dimension)[:, used] for one in uniforms])
+        # Gaussian directions for rbf, Cauchy directions for Laplacian kernels, by the inverse distribution function
         inner = np.clip(u, np.finfo(np.float64).tiny, None)
         standard = ndtri(inner) if common.dictionary.families[0] == "rbf" else np.tan(np.pi * (inner - 0.5))
         sigma: float = 1 / common.dictionary.scales[0]
@@ -284,6 +295,7 @@ class Dsg(VerticalMethodWithKeys):
 
     def advance(self, common: Common, problem: Vertical, learner: ReplicateLearner, until: int) -> None:
         """Iterate up to this number of iterations."""
+        # Only rows that a later iteration draws
         D, slope_of = self.features, pointwise_loss(self.loss).derivative
         x = problem.used_x[learner.rows[: learner.still_needed(learner.t)]].astype(self._precision(common))
         while learner.t < until:
@@ -297,10 +309,12 @@ class Dsg(VerticalMethodWithKeys):
             # Coefficients of earlier blocks shrink by one factor, which is applied at the end of this block.
             for k in range(end - first):
                 gamma = self.gamma_at(first + k)
-                before, own = slice(0, k * D), slice(k * D, (k + 1) * D)
+                before, new = slice(0, k * D), slice(k * D, (k + 1) * D)
+                # f of the batch: from earlier blocks, and from features of this block
                 f_k = shrunk * f[k] + phi[k, :, before] @ alpha[before]
                 slope = slope_of(f_k, y[k])
-                alpha[own] = -gamma * (slope @ phi[k, :, own]) / (self.batch * D)
+                # The new coefficients, and the shrinking of the earlier ones by 1 - gamma lam
+                alpha[new] = -gamma * (slope @ phi[k, :, new]) / (self.batch * D)
                 alpha[before] *= 1 - gamma * self.lam
                 shrunk *= 1 - gamma * self.lam
             learner.alpha[:first] *= shrunk
@@ -325,12 +339,15 @@ class Dsg(VerticalMethodWithKeys):
 
     def functions(self, world: World, state: DsgState, t: int) -> tuple[OnFeatures, ...]:
         """All features drawn so far, each with the sum of its coefficients."""
+        # A model for each replicate
         learned = []
         for r, learner in enumerate(state.learners):
             drawn = min(learner.t, self.draws)
             size = drawn * self.features
             require_memory(16 * size * world.problem.dimension, f"a model of {size} features", "algo.iterations")
+            # Draw its features once more, because they are not stored
             w, b = self._drawn_features(world.common.replicate(r), learner, 0, drawn)
+            # With a bank, several iterations change the coefficients of one feature
             alpha = np.zeros((drawn, self.features))
             np.add.at(alpha, np.arange(learner.t) % self.draws, learner.alpha[: learner.t])
             bank = FeatureBank(w.T[None, None], np.ones(1, w.dtype), b[None, None], precision=w.dtype)
@@ -368,11 +385,14 @@ def random_subsets(u: NDArray[np.float64], size: int) -> NDArray[np.int64]:
 
 def _add_features(x: Any, f: NDArray[np.float64], shrunk: float, w: Array, b: Array, alpha: Array) -> None:
     """Set f to shrunk f + phi alpha on rows x, in place; in float32 by the compiled loop, which does not store phi."""
+    # sqrt(2) is part of the features, and here of the coefficients
     scaled = (np.sqrt(2) * alpha).astype(w.dtype)
     compiled, sparse = w.dtype == np.float32, not isinstance(x, np.ndarray)
+    # Sparse rows in the types of the compiled loop
     if sparse:
         ends, numbers, across = x.indptr.astype(np.int64), x.indices.astype(np.int32), np.ascontiguousarray(w.T)
 
+    # A tile of rows at a time, so angles stay in the cache
     def tiles(begin: int, end: int) -> None:
         for start in range(begin * TILE, min(end * TILE, len(f)), TILE):
             tile = slice(start, min(start + TILE, len(f)))

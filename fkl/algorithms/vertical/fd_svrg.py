@@ -115,6 +115,7 @@ class FdSvrg(LearningWithKeys):
         fkl.basics.errors.BadValue
             If a step has more samples than the training set.
         """
+        # Check the batch and the memory for the drawn rows
         size = len(held.x)
         require(self.batch <= size, "batch", self.batch, f"at most {size}, the rows to learn from")
         drawn = 8 * self.steps(size) * self.batch
@@ -127,13 +128,16 @@ class FdSvrg(LearningWithKeys):
         The sum of the parties' w_G'x_G over the tree is w'x, so the pooled w is updated at once and messages are only
         counted. The first active party is the root of the tree.
         """
+        # Draw the rows of all steps, as the parties would
         x, y, w = np.ascontiguousarray(held.x, np.float64), held.y, learned.w
         loss, one = pointwise_loss(self.loss), float(self.intercept)
         samples, d = x.shape
         steps = self.steps(samples)
         index = learned.rng.integers(samples, size=(steps, self.batch))
+        # Slopes of all samples at w_0, and their mean gradient
         slopes = _slopes_of_loss(x @ w[:d] + one * w[d], y, loss)
         mean = np.append(slopes @ x, one * slopes.sum()) / samples
+        # M steps from w_0, each corrected by the mean gradient
         _descend_compiled(x, y, one, index, slopes, mean, w, loss, self.lam, self.eta)
         # Messages: one sum of N partial products and M sums of u each, and as many slopes back.
         scalars = samples + steps * self.batch
@@ -149,15 +153,18 @@ class FdSvrg(LearningWithKeys):
     def party(self, own: PartyData, wire: Wire) -> Actor:
         """Algorithm 1 at one party, which holds w of its own features; the root has one more feature, always 1."""
         assert own.rng is not None
+        # The party's own features; the root has the intercept as well
         root, tree, samples = own.number == own.root, tree_rooted_at(own.parties, own.root), len(own.x)
         x = np.column_stack([own.x, np.full(samples, float(self.intercept))]) if root else own.x
         loss, steps, w = pointwise_loss(self.loss), self.steps(samples), np.zeros(x.shape[1])
+        # One outer iteration: the full gradient, then M steps
         for _ in range(self.passes):
             index = own.rng.integers(samples, size=(steps, self.batch))
             f = yield from gather_at_root(tree, own, wire, Products, x @ w)
             slopes = _slopes_of_loss(f, own.labels, loss) if root else None
             slopes = yield from pass_down_tree(tree, own, wire, Slopes, slopes)
             mean = slopes @ x / samples
+            # A step needs f of the batch, hence a sum along the tree, and the slopes back
             for rows in index:
                 f = yield from gather_at_root(tree, own, wire, Products, x[rows] @ w)
                 change = _slopes_of_loss(f, own.labels[rows], loss) - slopes[rows] if root else None
@@ -199,6 +206,7 @@ def _descend_compiled(
     steps, batch = index.shape
     d = x.shape[1]
     change = np.empty(batch)
+    # A step: f of the batch, from which its change of the slopes follows
     for m in range(steps):
         for b in range(batch):
             i = index[m, b]
@@ -206,8 +214,10 @@ def _descend_compiled(
             for k in range(d):
                 f += x[i, k] * w[k]
             change[b] = eta / batch * (slope_of_one(loss, f, y[i]) - slopes[i])
+        # Full gradient and regulariser, for all features
         for k in range(d + 1):
             w[k] -= eta * (mean[k] + lam * w[k])
+        # Then the batch's correction
         for b in range(batch):
             i = index[m, b]
             for k in range(d):

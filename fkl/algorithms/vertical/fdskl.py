@@ -1,7 +1,14 @@
 """FDSKL: Algorithms 1 to 3 of Gu et al., Federated Doubly Stochastic Kernel Learning for Vertically Partitioned Data.
 
-`Worker` is one worker, which has only its features and the messages that it receives. `ProtocolTraffic` counts the
-messages that the workers would send. `Fdskl` computes the same f as DSG (Lemma 1).
+q workers hold different features of the same n samples, and learn f(x) = sum_s alpha_s'phi_s(x). In iteration t, worker
+l draws B rows and D new random features, and asks the others for their parts of w'x, which masks b hide. For example,
+with q = 3, B = 2 and D = 1, an iteration that draws rows 1 and 2 sends each of the two others the row numbers and the
+seed (3 scalars), and each of them sends back 2 masked sums, 2 sums of masks (except for worker l', whose mask stays),
+and 2 parts of f.
+
+`Fdskl` is the method: in a simulation, it computes the same f as DSG (Lemma 1) in one process, and `ProtocolTraffic`
+counts the messages that the workers would send. At real sites, `Fdskl.dealt` gives each worker its features, `Worker`
+runs the three algorithms with only these and the messages that it receives, and `Fdskl.assembled` joins the results.
 """
 
 from dataclasses import dataclass, field, replace
@@ -115,6 +122,7 @@ class Worker:
         """Run all iterations and return the result."""
         for t in range(self.method.iterations):
             yield from self.iterate(t)
+        # Predictions need the coefficients, and the phases of the features whose mask stays with this worker
         drawn = range(self.method.draws)
         stays = {s: self.phases(s) for s in drawn if self.own.duties[s, 1] == self.own.number}
         return WorkerKnowledge(
@@ -126,12 +134,15 @@ class Worker:
         method, own, s = self.method, self.own, t % self.method.draws
         root = int(own.duties[t, 0])
         tree, asks = tree_rooted_at(own.parties, root), own.number == root
+        # The requesting worker sends the row numbers and the iteration's number, which is the seed
         index = np.array([*own.batches[t], t], np.float64) if asks and own.batches is not None else None
         told_rows = yield from pass_down_tree(tree, own, self.wire, Index, index)  # line 3
         rows = told_rows[:-1].astype(np.int64)
         before = sorted(self.known)  # features with coefficients
+        # All angles of the new feature, and f from the earlier features, are at the requesting worker only
         angle = yield from self.asked(s, rows)  # lines 4 and 5
         f = yield from self.f(before, rows, root)  # lines 6 and 7
+        # It computes the slope there, and all workers shrink their coefficients by one factor
         slope = pointwise_loss(method.loss).derivative(f, own.labels[rows]) if asks else None
         gamma = method.gamma_at(t)
         shrink = np.array([1 - gamma * method.lam]) if asks else None
@@ -144,9 +155,11 @@ class Worker:
     def f(self, before: list[int], rows: Rows, root: int) -> Part:
         """Sum over the workers of f^l, (rows,), at the root; None elsewhere (Algorithm 1, lines 6 and 7)."""
         part = np.zeros(len(rows))
+        # Every worker goes through the features in one order, because each of them is a sum over all workers
         for s in sorted(before, key=lambda number: (self.own.duties[number, 0], number)):
             angle = yield from self.asked(s, rows)
             if angle is not None:
+                # Only the worker that holds feature s has its angles and coefficients
                 part += np.sqrt(2) * np.cos(angle) @ self.alpha[s]  # Algorithm 2
         total = yield from gather_at_root(
             tree_rooted_at(self.own.parties, root), self.own, self.wire, FunctionPart, part
@@ -155,36 +168,41 @@ class Worker:
 
     def asked(self, s: int, rows: Rows) -> Part:
         """Angles (rows, D) of feature s at the worker that holds it: saved angles are not requested again."""
-        known = self.known.get(s, np.zeros(0, np.int64))
-        new = ~np.isin(rows, known)
-        found = None
+        # Which rows have no angle of feature s yet
+        rows_known = self.known.get(s, np.zeros(0, np.int64))
+        new = ~np.isin(rows, rows_known)
+        new_angles = None
         if new.any():
-            found = yield from self.summed(s, rows[new])
+            new_angles = yield from self.summed(s, rows[new])
+        # Only the holder of feature s has angles; the other workers return None
         first = s not in self.known
         angle: Any = None
-        if found is not None or s in self.angles:
+        if new_angles is not None or s in self.angles:
             # Saved and new angles in the order of the rows.
-            some = self.angles[s] if found is None else found
+            some = self.angles[s] if new_angles is None else new_angles
             angle = np.empty((len(rows), self.method.features), some.dtype)
-            if found is not None:
-                angle[new] = found
+            if new_angles is not None:
+                angle[new] = new_angles
             if not new.all():
-                order = np.argsort(known)
-                angle[~new] = self.angles[s][order[np.searchsorted(known[order], rows[~new])]]
+                order = np.argsort(rows_known)
+                angle[~new] = self.angles[s][order[np.searchsorted(rows_known[order], rows[~new])]]
+        # Remember the rows at all workers: they must agree on which angles are not requested again
         if first or self.method.bank:  # all angles of a bank are saved
-            self.known[s] = np.concatenate([known, rows[new]])
-            if found is not None:
-                self.angles[s] = np.concatenate([self.angles[s], found]) if s in self.angles else found
+            self.known[s] = np.concatenate([rows_known, rows[new]])
+            if new_angles is not None:
+                self.angles[s] = np.concatenate([self.angles[s], new_angles]) if s in self.angles else new_angles
         return angle
 
     def summed(self, s: int, rows: Rows) -> Part:
         """Angles w'x + b of feature s, (rows, D), at the worker that holds it (Algorithm 3)."""
         own, fresh = self.own, self.method.masks == "fresh"
         (root, apart), about = own.duties[s].tolist(), (s, *rows.tolist())
+        # This worker's part of w'x, and its mask b
         value = self.partial(s, rows)
         b = self.mask(s, value.shape)  # line 2
         if fresh and own.number == apart:
             value = value + self.phases(s)  # otherwise its b is not in T2, so it stays
+        # The two sums travel over totally different trees, so no worker receives both a masked sum and its mask
         t1, t2 = self.trees(root, apart)
         xi = yield from gather_at_root(
             t1, own, self.wire, MaskedSum, self._travelling(value + b), about
@@ -227,6 +245,11 @@ class ProtocolTraffic:
     batch (Algorithm 2, line 4). All others send once along T1, and once along T2, except for the worker whose mask
     stays. So we count, for each worker, only the features that it holds and the masks that stay with it, in total and
     for each row. Features of a bank are requested once per row: their holder saves all angles.
+
+    For example, with D = 1 and batches {1, 2}, {2, 3} and {1, 2}, the third iteration requests feature 3, which is new,
+    for 2 rows, feature 2 for row 1 only, because the angle of row 2 is saved, and feature 1 for no row: 2 calls with 3
+    scalars on each link. Counters give the same: of the 2 earlier iterations, 1 had exactly these rows, so 2 - 1 + 1 =
+    2 calls; row 1 was in 1 of them and row 2 in 2, so 2 * 2 - (1 + 2) + 2 = 3 scalars.
     """
 
     method: Any  # fdskl.Fdskl
@@ -252,10 +275,13 @@ class ProtocolTraffic:
     """Number of angles requested so far."""
 
     def __post_init__(self) -> None:
+        # Batches with the same rows, in any order, share a number
         self.same = np.unique(np.sort(self.batches, axis=1), axis=0, return_inverse=True)[1]
+        # Counters start at 0: iterations, iterations with a row, and iterations with exactly these rows
         counted = (1, self.samples, self.same.max() + 1)
         self.asked, self.saved, self.repeated = (np.zeros((2, self.workers, items), np.int32) for items in counted)
         self.known = np.zeros((self.method.draws if self.method.bank else 0, self.samples), np.bool_)
+        # A tree rooted at each worker: how many links leave each worker when the root sends to all
         receivers = [[to for _, to in tree_rooted_at(self.workers, root).links] for root in range(self.workers)]
         self.children = np.stack([np.bincount(to, minlength=self.workers) for to in receivers])
 
@@ -265,9 +291,12 @@ class ProtocolTraffic:
         duties = self.duties[first:until]
         sums = self._sums_of_bank(first, until) if self.method.bank else self._sums_of_new_features(first, until)
         self.angles += int(sums[0, :, 1].sum())
+        # Calls of Algorithm 3 and scalars, by the worker l that requests and by l', whose mask stays
         asked_by = np.bincount(duties[:, 0], minlength=self.workers)
         by_asking, by_apart = sums
+        # The requesting worker receives and does not send, so each worker sends all sums except its own
         senders = by_asking.sum(axis=0) - by_asking
+        # Rows, seed and factors go down a tree from the requesting worker; parts of f come back, one per worker
         down = (asked_by @ self.children)[:, None]
         counts = {
             INDEX: down * (1, size + 1),
@@ -284,11 +313,15 @@ class ProtocolTraffic:
         A feature is requested for the rows that were not in its own batch, and not at all if its batch had the same
         rows.
         """
-        own, D, size = slice(first, until), self.method.features, self.batches.shape[1]
-        duties = self.duties[own]
+        block, D, size = slice(first, until), self.method.features, self.batches.shape[1]
+        duties = self.duties[block]
+        # All earlier features would be requested for all B rows ...
         asked = _count_meetings(self.asked, duties, np.zeros((until - first, 1), np.int64))
-        calls = asked - _count_meetings(self.repeated, duties, self.same[own, None])
-        scalars = D * (size * asked - _count_meetings(self.saved, duties, self.batches[own]))
+        # ... except features whose batch had the same rows, which need no call at all ...
+        calls = asked - _count_meetings(self.repeated, duties, self.same[block, None])
+        # ... and rows of the feature's own batch, whose angles are saved
+        scalars = D * (size * asked - _count_meetings(self.saved, duties, self.batches[block]))
+        # Each iteration also begins one new feature, which is requested for all rows
         begun = np.stack([np.bincount(workers, minlength=self.workers) for workers in duties.T])
         return np.stack([calls + begun, scalars + size * D * begun], axis=2)  # Algorithm 1, line 5, begins a feature
 
@@ -319,12 +352,15 @@ def _count_meetings(
     items : (T, m)
         Items of each iteration, without duplicates.
     """
+    # Items of earlier blocks of iterations
     flat = items.ravel()
     which, times = np.unique(flat, return_counts=True)
     met = before[:, :, which] @ times
+    # Items within this block: sort by item, and count how often each occurs again further down
     order = np.argsort(flat, kind="stable")
     later = np.empty(len(flat), np.int64)  # number of later iterations among these with the same item
     later[order] = np.searchsorted(flat[order], flat[order], side="right") - 1 - np.arange(len(flat))
+    # An iteration's l and l' gain a meeting for each later occurrence; then add these iterations to the counters
     for role, workers in enumerate(np.repeat(duties, items.shape[1], axis=0).T):
         np.add.at(met[role], workers, later)
         np.add.at(before[role], (workers, flat), 1)
@@ -356,9 +392,9 @@ def communication_seconds(
     t2 = all_masks_tree(workers, 0, 1) if method.masks == "fresh" else t2
     # the mean over iterations, which is enough because times are linear
     asked = (begin + 1 + end) / 2 * method.features * method.batch if angles is None else angles / max(1, end - begin)
-    told = t0.seconds((method.batch + 1) * width, cost) + t0.seconds(width, cost)
+    downwards = t0.seconds((method.batch + 1) * width, cost) + t0.seconds(width, cost)
     parts = t0.seconds(method.batch * width, cost)
-    return (end - begin) * (told + sum(tree.seconds(asked * width, cost) for tree in (t1, t2)) + parts)
+    return (end - begin) * (downwards + sum(tree.seconds(asked * width, cost) for tree in (t1, t2)) + parts)
 
 
 MASKS = ("paper", "reduced", "fresh")
@@ -396,14 +432,17 @@ class Fdskl(Dsg):
 
     def step(self, world: World, state: DsgState, t: int) -> tuple[DsgState, Scored]:
         """Run the iterations up to the next mark; their messages are in `sent` of the state."""
+        # Count the messages first: the counts need the iteration at which the learners are now
         done, before = state.learners[0].t, state.learners[0].traffic.angles
         for r, learner in enumerate(state.learners):
             state.sent[r] = learner.sent(self.iterations_after(t))
+        # Ledgers need messages, scalars and bytes for each worker and kind
         booked = [
             {kind: np.column_stack([sent, SCALAR_BYTES[kind] * sent[:, 1]]) for kind, sent in of_one.items()}
             for of_one in state.sent
         ]
         book_letters(world, booked, timed=False)
+        # The simulated time, if links have a cost; the first replicate stands for all
         cost = world.channel.network.cost
         if cost is not None:
             angles = state.learners[0].traffic.angles - before if self.bank else None
@@ -414,18 +453,21 @@ class Fdskl(Dsg):
 
     def dealt(self, common: Common, problem: Vertical) -> tuple[PartyRows, list[PartyData]]:
         """All rows, numbered equally at all workers; active workers know and draw from the training rows."""
+        # The common plan: batches, and who requests and whose mask stays, as in the simulation
         start, duties = Dsg.learner(self, common, problem), self.duties(problem, common.streams)
         learned_from = np.isin(np.arange(len(problem.y)), start.split.training)
         y = np.where(learned_from, problem.y, np.nan)
+        # Each worker gets a seed of its own for masks that no other worker can draw
         [masks] = common.streams.generators(Role.MASKS)
         secrets = masks.spawn(problem.parties)
         holders: list[PartyData] = []
+        # A worker has its own features; only an active one has targets and batches
         for j, (features, secret) in enumerate(zip(problem.groups, secrets, strict=True)):
             active = j in problem.active
-            own = (j, problem.x[:, features], y if active else None, problem.groups, problem.active, secret)
+            data = (j, problem.x[:, features], y if active else None, problem.groups, problem.active, secret)
             batches = start.batches if active else None
-            known = replace(common, streams=common.streams.own(range(j, j + 1), (Role.FEATURES,)))
-            holders.append(Holder(*own, known, duties, batches))
+            own_common = replace(common, streams=common.streams.own(range(j, j + 1), (Role.FEATURES,)))
+            holders.append(Holder(*data, own_common, duties, batches))
         return PartyRows(problem.x, y, problem.groups, problem.active), holders
 
     def party(self, own: PartyData, wire: Wire) -> Actor:

@@ -146,6 +146,7 @@ class SupportVectorMachine(LearningWithKeys):
         """The machine for samples (N, d), or for kernel values (N, N) if the kernel is precomputed."""
         from sklearn.svm import SVC, SVR
 
+        # Two classes or a regression; the keys of a regression are in units of the target's deviation
         if are_signs(y):
             require_two_classes(y)
             machine = SVC(C=self.C, tol=self.tolerance, cache_size=self.cache_mib, **kernel)
@@ -229,18 +230,21 @@ class PpSvmv(SupportVectorMachine):
 
     def merged(self, own: PartyData, wire: Wire) -> Part:
         """Inner products (N, N) at the first active party, summed along the ring; None at any other party."""
+        # This party's part of the matrix, row block by row block, in whole numbers that wrap around
         x, samples = np.ascontiguousarray(own.x, np.float64), len(own.x)
         shares = (
             (place, to_fixed_point((x[rows] @ x[rows.start :].T)[upper]))
             for rows, upper, place in _upper_triangle_blocks(samples)
         )
-        words = yield from round_the_ring(own, wire, Matrix, (samples * (samples + 1) // 2,), shares)
-        if words is None:
+        # Send it along the ring; only the first party gets the sum
+        summed = yield from round_the_ring(own, wire, Matrix, (samples * (samples + 1) // 2,), shares)
+        if summed is None:
             return None
+        # Unpack the triangle to both halves
         gram = np.empty((samples, samples))
         for rows, upper, place in _upper_triangle_blocks(samples):
             for half in (gram, gram.T):
-                half[rows, rows.start :][upper] = from_fixed_point(words[place])
+                half[rows, rows.start :][upper] = from_fixed_point(summed[place])
         return gram
 
     def require_room(self, samples: int) -> None:
@@ -324,6 +328,7 @@ class VerticalNystroem(LearningWithKeys):
         With L L' = K(z, z) the features phi(x) = L^-1 K(z, x) make |f| = |theta| of f = theta'phi, and a = L^-T theta.
         If all samples are landmarks, the square loss needs no features: it is kernel ridge regression.
         """
+        # The first active party draws the landmarks' rows, and tells all others
         x, samples = np.ascontiguousarray(own.x, np.float64), len(own.x)
         if own.number == own.root:
             assert own.rng is not None
@@ -333,10 +338,12 @@ class VerticalNystroem(LearningWithKeys):
                     wire.send(party, Landmarks(chosen))
         else:
             chosen = values_of_letter((yield own.root), Landmarks)
+        # Squared distances to the landmarks, which are sums over the parties
         blocks = row_blocks(samples, len(chosen), BLOCK)
         shares = ((rows, to_fixed_point(_squared_distances(x[rows], x[chosen]))) for rows in blocks)
-        words = yield from round_the_ring(own, wire, Distances, (samples, len(chosen)), shares)
-        return None if words is None else (chosen, *self._solve_from_distances(words, chosen, own.labels))
+        # The first party has the sum and the targets, and solves
+        summed = yield from round_the_ring(own, wire, Distances, (samples, len(chosen)), shares)
+        return None if summed is None else (chosen, *self._solve_from_distances(summed, chosen, own.labels))
 
     def assembled(self, parts: list[tuple[Integers, Array, float]], held: PartyRows) -> KernelExpansion:
         """The first active party's solution on the landmarks; each party has its own features of these."""
@@ -345,13 +352,16 @@ class VerticalNystroem(LearningWithKeys):
 
     def _solve_from_distances(self, distances: Words, chosen: Integers, y: Array) -> tuple[Array, float]:
         """Weights of the landmarks and bias, from the coded squared distances (N, M)."""
+        # Gaussian kernel of the summed squared distances
         kernel = np.empty((len(y), len(chosen)))
         for rows in row_blocks(len(y), len(chosen), BLOCK):
             squares = from_fixed_point(distances[rows])
             squares *= -self.gamma
             kernel[rows] = np.exp(squares, out=squares)
+        # All samples are landmarks: the exact solution
         if self.loss == "square" and len(chosen) == len(y):
             return kernel_ridge(kernel, y, self.lam)
+        # Otherwise with features phi = L^-1 k(landmarks, x)
         among = kernel[chosen]
         among.flat[:: len(chosen) + 1] += JITTER
         root = cholesky(among, lower=True, overwrite_a=True, check_finite=False)

@@ -60,6 +60,7 @@ class NormalEquations:
         fkl.basics.errors.FklError
             If the equations have no unique solution in double precision, as with lam=0 and more features than samples.
         """
+        # Centre: the bias takes the means, so it is not regularised
         mean, mean_y = self.features / self.samples, self.target / self.samples
         covariance = dsyr(-self.samples, mean, a=self.products, lower=True, overwrite_a=True)
         covariance.flat[:: len(covariance) + 1] += self.samples * lam
@@ -97,9 +98,11 @@ def kernel_ridge(kernel: Array, y: Array, lam: float) -> tuple[Array, float]:
     fkl.basics.errors.FklError
         If the equations have no unique solution in double precision.
     """
+    # (K + N lam I) with the targets and with ones as right sides
     kernel.flat[:: len(y) + 1] += len(y) * lam
     right = np.stack([y, np.ones(len(y))], axis=1)
     of_y, of_ones = _solve_cholesky(kernel.T, right, lam).T  # K' = K, in the order that LAPACK can overwrite
+    # The bias is chosen so the weights sum to 0
     bias = float(of_y.sum() / of_ones.sum())
     return of_y - bias * of_ones, bias
 
@@ -150,6 +153,7 @@ def _newton_steps(
     equations: "_Equations", phi: Array, y: Array, lam: float, start: tuple[Array, float]
 ) -> tuple[Array, float]:
     """Minimise over these samples, which are the first ones in the equations."""
+    # Newton's method: a least squares problem over the samples with y f < 1
     theta, bias = start
     f = phi @ theta + bias
     value = _objective_value(f, y, theta, lam)
@@ -157,18 +161,20 @@ def _newton_steps(
         inside = y * f < 1
         target, target_bias = equations.solve(inside)
         target_f = phi @ target + target_bias
+        # These samples stay the same, so the step leads to the minimum
         if np.array_equal(y * target_f < 1, inside):
             return target, target_bias
+        # Otherwise halve the step until the objective falls
         length = 1.0
         while True:
             step = length * (target - theta), length * (target_bias - bias), length * (target_f - f)
-            found = _objective_value(f + step[2], y, theta + step[0], lam)
-            if found < value:
+            shorter_value = _objective_value(f + step[2], y, theta + step[0], lam)
+            if shorter_value < value:
                 break
             length /= 2
             if length < SHORTEST:
                 return theta, bias
-        theta, bias, f, value = theta + step[0], bias + step[1], f + step[2], found
+        theta, bias, f, value = theta + step[0], bias + step[1], f + step[2], shorter_value
     raise FklError(f"lam={lam:g}: Newton's method did not end in {MOST_STEPS} steps; raise algo.lam")
 
 
@@ -181,12 +187,14 @@ class _Equations:
 
     def solve(self, inside: NDArray[np.bool_]) -> tuple[Array, float]:
         """Theta (P,) and bias for the summed loss of the samples in the mask (N,), with lam N."""
+        # Sums for another set of samples: add or remove rows, unless starting anew is less work
         among = np.zeros(len(self._y), np.bool_)
         among[: len(inside)] = inside
         if np.count_nonzero(among != self._among) > np.count_nonzero(among):
             self._among, self._sums = np.zeros(len(self._y), np.bool_), NormalEquations(self._phi.shape[1])
         for changed, times in ((among & ~self._among, 1), (self._among & ~among, -1)):
             rows = np.flatnonzero(changed)
+            # Blocks of rows, since a copy of all of them may not fit in memory
             for some in row_blocks(len(rows), 1, BLOCK):
                 self._sums.add(self._phi[rows[some]], self._y[rows[some]], times)
         self._among = among
@@ -293,8 +301,8 @@ class FeatureRidge(LearningWithKeys):
         x, samples = np.ascontiguousarray(own.x, np.float64), len(own.x)
         w = np.sqrt(2 * self.gamma) * own.rng.standard_normal((x.shape[1], self.angles))
         shares = ((rows, _turns_of_angles(x[rows] @ w)) for rows in row_blocks(samples, 1, BLOCK))
-        words = yield from round_the_ring(own, wire, Angles, (samples, self.angles), shares)
-        return w, None if words is None else self._solve_from_turns(words, own.labels)
+        summed = yield from round_the_ring(own, wire, Angles, (samples, self.angles), shares)
+        return w, None if summed is None else self._solve_from_turns(summed, own.labels)
 
     def assembled(self, parts: list[tuple[Array, tuple[Array, float]]], held: PartyRows) -> RidgeOnFeatures:
         """The model from all parties' directions and the first active party's solution."""
@@ -314,12 +322,12 @@ class FeatureRidge(LearningWithKeys):
 @njit_cached(nogil=True)
 def _turns_of_angles(angle: Array) -> NDArray[np.uint32]:
     """Angles (n, D) as multiples of 2^-32 turns, modulo one turn."""
-    words = np.empty(angle.shape, np.uint32)
+    coded = np.empty(angle.shape, np.uint32)
     for i in range(len(angle)):
         for k in range(angle.shape[1]):
             turns = angle[i, k] / TURN
-            words[i, k] = np.uint32(np.int64(np.rint((turns - np.floor(turns)) * 2.0**32)))  # a full turn becomes 0
-    return words
+            coded[i, k] = np.uint32(np.int64(np.rint((turns - np.floor(turns)) * 2.0**32)))  # a full turn becomes 0
+    return coded
 
 
 @njit_cached(nogil=True, fastmath={"contract", "nsz"})
@@ -333,9 +341,11 @@ def _cosines_of_angles(angle: Array) -> Array:
     for i in range(samples):
         for k in range(D):
             x = angle[i, k]
+            # Reduce the angle to [-pi/4, pi/4], with pi / 2 in three parts
             quadrant = np.rint(x * (2 / np.pi))
             r = ((x - quadrant * PIO2[0]) - quadrant * PIO2[1]) - quadrant * PIO2[2]
             z = r * r
+            # Polynomials for sine and cosine, then the signs of the quadrant
             s, c = SINE[0], COSINE[0]
             for power in range(1, 6):
                 s, c = s * z + SINE[power], c * z + COSINE[power]

@@ -151,6 +151,7 @@ def bin_features(x: Array, most: int) -> tuple[tuple[Array, ...], NDArray[np.uin
     its own edge, inclusive.
     """
     edges: tuple[Array, ...] = ()
+    # A feature with few values has an edge between every two of them; otherwise edges are quantiles
     for column in x.T:
         values = np.unique(column)
         if len(values) > most:  # edges are values in the data, so a party can name a split by one of them
@@ -158,6 +159,7 @@ def bin_features(x: Array, most: int) -> tuple[tuple[Array, ...], NDArray[np.uin
             inner = np.unique(np.quantile(column, levels, method="inverted_cdf"))
             values = np.unique(np.append(inner, values[-1]))
         edges = (*edges, values[:-1])
+    # The bin of each sample: the number of edges below its value
     columns = [np.searchsorted(own, column, side="left") for own, column in zip(edges, x.T, strict=True)]
     return edges, np.array(columns, np.uint8).reshape(len(edges), len(x))
 
@@ -188,15 +190,18 @@ def best_split(
 ) -> tuple[int, int]:
     """Feature and edge with the largest gain; the first one in a tie, (LEAF, LEAF) if no gain is above 0."""
     feature, edge, best = LEAF, LEAF, 0.0
+    # Gain of a split, in units of the sums; `before` is that of the node without a split
     g, h = total[0] * UNIT, total[1] * UNIT
     before = g * g / (h + lam) if h + lam > 0 else 0.0
     for k in range(len(starts) - 1):
+        # Move the edge from left to right: the sums of the left side grow
         left_g, left_h = 0, 0
         for place in range(starts[k], starts[k + 1] - 1):
             left_g += histogram[place, 0]
             left_h += histogram[place, 1]
             right_g, right_h = total[0] - left_g, total[1] - left_h
             least = min(left_h, right_h)
+            # A side needs enough weight
             if least <= 0 or least * UNIT < min_child_weight:
                 continue
             lg, lh, rg, rh = left_g * UNIT, left_h * UNIT, right_g * UNIT, right_h * UNIT
@@ -219,6 +224,7 @@ def _leaf_of_rows(
     leaves = np.zeros(len(rows), np.int64)
     for i in range(len(rows)):
         node = 0
+        # Down the tree, left where the value is at most the threshold
         while feature[node] != LEAF:
             node = left[node] if x[rows[i], feature[node]] <= threshold[node] else right[node]
         leaves[i] = node
@@ -349,6 +355,7 @@ class SecureBoost(LearningWithKeys):
         fkl.basics.errors.FklError
             If there are too many samples or too large steps for exact sums, or the cipher's package is missing.
         """
+        # Refuse what would diverge or overflow before a message is sent
         allowed = f"at most {MOST_RATE} for real targets, whose trees diverge"
         require(are_signs(held.y) or self.learning_rate <= MOST_RATE, "learning_rate", self.learning_rate, allowed)
         if len(held.x) > MOST_SAMPLES:
@@ -370,6 +377,7 @@ class SecureBoost(LearningWithKeys):
 
     def assembled(self, parts: list[Booster], held: PartyRows) -> Forest:
         """The active party's trees, with the thresholds that each party knows for its features."""
+        # Edges of all features, from the parties that have them
         edges_of = {
             feature: edges
             for group, part in zip(held.groups, parts, strict=True)
@@ -378,6 +386,7 @@ class SecureBoost(LearningWithKeys):
         edges = [edges_of[feature] for feature in range(len(edges_of))]
         first = np.cumsum([0, *map(len, edges)])
         thresholds = np.concatenate([*edges, [0.0]])  # the last is a leaf's
+        # Replace bin numbers in trees by thresholds
         trees = []
         for tree in parts[held.active[0]].trees:
             number = np.where(tree.feature == LEAF, -1, first[tree.feature] + tree.threshold.astype(np.int64))
@@ -398,10 +407,12 @@ class SecureBoost(LearningWithKeys):
 
     def _grow_tree(self, own: PartyData, memory: Booster, wire: Wire) -> Actor:
         """The active party's part: only it sees statistics, and it sees the others' features only through sums."""
+        # The public key goes to the passive parties once
         assert memory.f is not None
         keys, passive = memory.keys, [party for party in range(own.parties) if party != own.number]
         for party in passive if keys.public and not memory.trees else ():
             wire.send(party, CipherKey(np.array([keys.public], f"V{len(keys.public)}")))
+        # g and h of each row, coded as integers; passive parties get them encrypted
         classes, gain = are_signs(own.labels), np.zeros(len(own.x))
         unit = 1.0 if classes else target_deviation(own.labels)
         start = 0.0 if classes or memory.trees else float(own.labels.mean())  # added to the first tree's leaves
@@ -409,18 +420,22 @@ class SecureBoost(LearningWithKeys):
         sealed = keys.words(keys.encrypt(statistics)) if passive else np.zeros(0)
         for party in passive:
             wire.send(party, EncryptedStatistics(sealed))
+        # Nodes in the order in which they were opened, level by level
         letters, nodes = NodeLetters(), GrowingNodes()
         waiting = deque([(nodes.add(), np.arange(len(own.x)), 0)])
         while waiting:
             node, rows, depth = waiting.popleft()
             total, feature, edge = statistics[rows].sum(axis=0), LEAF, LEAF
+            # Sums over bins from all parties; only the active party can decrypt those of the others
             if depth < self.depth:  # Algorithm 2
                 own_sums = memory.sorting.sums(statistics, rows)[0]
                 histogram, starts = yield from _node_histogram(own, memory, own_sums, letters, node)
                 feature, edge = best_split(histogram, starts, total, self.lam, self.gamma, self.min_child_weight)
+            # No gain: a leaf with its weight
             if feature == LEAF:
                 gain[rows] = nodes.make_leaf(node, start + unit * self.value_of_leaf(*total * UNIT))
                 continue
+            # Whose feature it is: split here, or ask its party for the rows on the left
             owner = next(party for party, group in enumerate(own.groups) if feature in group)
             local = int(np.flatnonzero(own.groups[owner] == feature)[0])
             if owner == own.number:
@@ -428,6 +443,7 @@ class SecureBoost(LearningWithKeys):
             else:
                 wire.send(owner, SplitChoice(np.array([local, edge]), (node,)))
                 left = (yield from letters.letter(owner, Left, node)).values
+            # Parties that sum for the children need the split as well
             for party in passive:
                 if depth + 1 < self.depth and party != owner:
                     wire.send(party, Left(left, (node,)))
@@ -437,6 +453,7 @@ class SecureBoost(LearningWithKeys):
 
     def _answer(self, own: PartyData, memory: Booster, wire: Wire) -> Actor:
         """A passive party's part: sum ciphertexts over the bins of its features, and split nodes."""
+        # Rows and depth of each open node, by its number
         keys, sorting = memory.keys, memory.sorting
         sealed: Any = None
         nodes: dict[int, tuple[Integers, int]] = {}
@@ -446,6 +463,7 @@ class SecureBoost(LearningWithKeys):
             opened and isinstance(letter, EncryptedStatistics)
         ):  # which begin the next tree
             new: list[tuple[Integers, int]] = []
+            # A key, the statistics of a new tree, or a split of an open node
             if isinstance(letter, CipherKey):
                 keys = self.cipher_in_use.keys_of(letter.values[0].tobytes())
             elif isinstance(letter, EncryptedStatistics):
@@ -453,6 +471,7 @@ class SecureBoost(LearningWithKeys):
             else:
                 [node] = letter.about
                 rows, depth = nodes.pop(node)
+                # The split is by a feature of this party, which says which rows go left
                 if isinstance(letter, SplitChoice):
                     feature, edge = letter.values
                     left = sorting.bins[feature, rows] <= edge
@@ -461,10 +480,11 @@ class SecureBoost(LearningWithKeys):
                     left = values_of_letter(letter, Left)
                 if depth + 1 < self.depth:  # nodes are split in the order of their numbers
                     new = [(rows[left], depth + 1), (rows[~left], depth + 1)]
+            # Sums of all new nodes, still encrypted
             for rows, depth in new:
                 nodes[opened] = rows, depth
-                words = keys.words(keys.sums(sealed, rows, sorting))
-                wire.send(own.root, EncryptedSums(words, (opened, *sorting.starts.tolist())))
+                sums = keys.words(keys.sums(sealed, rows, sorting))
+                wire.send(own.root, EncryptedSums(sums, (opened, *sorting.starts.tolist())))
                 opened += 1
             letter = yield own.root
         return replace(memory, keys=keys, early=letter)
@@ -489,6 +509,7 @@ def _node_histogram(
     own: PartyData, memory: Booster, own_sums: NDArray[np.int64], letters: NodeLetters, node: int
 ) -> Part:
     """A node's sums over the bins of all features, and the position at which each feature's bins begin."""
+    # In the order of features, which any of the parties may have
     pieces: dict[int, NDArray[np.int64]] = {}
     for party, features in enumerate(own.groups):
         sums, starts = own_sums, memory.sorting.starts.tolist()

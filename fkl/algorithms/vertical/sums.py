@@ -142,8 +142,10 @@ def mask_trees(workers: int, root: int, apart: int) -> tuple[SumTree, SumTree]:
     apart : int
         l', another worker.
     """
+    # The root of T1 must not be the worker whose mask stays
     if root == apart or workers < 2:
         raise FklError(f"worker {root} of {workers} needs another worker whose mask stays")
+    # All others in a ring order that begins with that worker
     row = [(apart + step) % workers for step in range(workers)]
     row.remove(root)
     return _pairs_before_root(row, root), _pairs_before_root(row[1:], root)
@@ -240,7 +242,9 @@ def round_the_ring(
     shares : iterable of (slice, words)
         Words of this party, one block of the sum after another.
     """
+    # The ring: the root, then the others in their order
     others = [party for party in range(own.parties) if party != own.root]
+    # A worker adds its share to what it receives, and passes the sum on
     if own.number != own.root:
         place = others.index(own.number)
         words = values_of_letter((yield [own.root, *others][place]), kind)
@@ -248,6 +252,7 @@ def round_the_ring(
             words[block] += share
         wire.send([*others, own.root][place + 1], kind(words))
         return None
+    # The root starts with its share under a mask, so the first worker sees only uniform words
     words = np.empty(shape, kind.dtype)
     for block, share in shares:
         words[block] = share
@@ -257,6 +262,7 @@ def round_the_ring(
     mask = own.rng.integers(0, np.iinfo(words.dtype).max, size=shape, dtype=words.dtype, endpoint=True)
     words += mask
     wire.send(others[0], kind(words))
+    # The sum comes back; without the mask it is exact
     words = values_of_letter((yield others[-1]), kind)
     words -= mask
     return words

@@ -61,21 +61,24 @@ def table(number: str, runs: list[FinishedRun]) -> list[PublishedCell] | pd.Data
     """
     if number == "bandwidth":
         return _bandwidth_table(runs)
-    found = find_paper_runs("coke", runs, *EXPERIMENTS)
-    require_found(found, "table", "coke/uncensored_files" if number in ("4", "5", "6") else "coke/uncensored")
+    # Runs that the table needs
+    our_runs = find_paper_runs("coke", runs, *EXPERIMENTS)
+    require_found(our_runs, "table", "coke/uncensored_files" if number in ("4", "5", "6") else "coke/uncensored")
+    # Numbers of DKLA and CTA follow from the method: every agent sends in every iteration
     cells = []
     for cell in published_cells("coke", number):
         counted = cell.metric == "transmissions" and cell.setting.startswith("k=") and cell.algorithm != "COKE"
         cells.append(replace(cell, follows_from=EVERY_ITERATION if counted else "", curve=f"table {number}"))
     if number not in ("3", "6"):
-        return add_answers(cells, partial(_after_iterations, found), readings_tried("coke"))
+        return add_answers(cells, partial(_after_iterations, our_runs), readings_tried("coke"))
     # Published transmissions of COKE as a share of those of DKLA
+    # A printed pair of numbers gives a ratio, whose rounding follows from COKE's
     of_dkla = {(cell.dataset, cell.setting): cell.number for cell in cells if cell.algorithm == "DKLA"}
     ratio = {"algorithm": RATIO, "metric": "ratio of transmissions", "follows_from": TWO_CELLS, "curve": ""}
     for cell in [cell for cell in cells if cell.algorithm == "COKE"]:
         whole = of_dkla[cell.dataset, cell.setting]
         cells.append(replace(cell, value=cell.number / whole, rounding=cell.rounding / whole, **ratio))  # type: ignore[arg-type]
-    return add_answers(cells, partial(_until_error, found), readings_tried("coke"))
+    return add_answers(cells, partial(_until_error, our_runs), readings_tried("coke"))
 
 
 def _bandwidth_table(runs: list[FinishedRun]) -> pd.DataFrame:
@@ -83,8 +86,8 @@ def _bandwidth_table(runs: list[FinishedRun]) -> pd.DataFrame:
 
     Test samples are not used, so each replicate's choice can be judged on them.
     """
-    found = find_paper_runs("coke", runs, *BANDWIDTH)
-    require_found(found, "table", BANDWIDTH[0])
+    our_runs = find_paper_runs("coke", runs, *BANDWIDTH)
+    require_found(our_runs, "table", BANDWIDTH[0])
     names = ["dataset", "input", "bandwidth"]
     folds = [
         one.run.summary.assign(
@@ -92,8 +95,9 @@ def _bandwidth_table(runs: list[FinishedRun]) -> pd.DataFrame:
             input=one.run.config["dataset"].get("input", ""),
             bandwidth=one.run.config["kernels"]["smallest"],
         )
-        for one in found
+        for one in our_runs
     ]
+    # The mean error of the folds by bandwidth, and in how many replicates each is the smallest
     errors = pd.concat(folds).groupby([*names, "replicate"], as_index=False)["test_mse"].mean()
     least = errors.groupby(["dataset", "input", "replicate"])["test_mse"].transform("min")
     by_name = errors.assign(least=errors["test_mse"] == least).groupby(names, as_index=False)
@@ -111,11 +115,13 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     """
     by_key = _runs_for_figure(number, runs)
     figure, panels = dataset_panels(SHOWN, {dataset for dataset, _ in by_key}, "coke/censored")
+    # A panel per data set
     for dataset, axes in panels.items():
         for name in ALGORITHMS:
             if (dataset, name) not in by_key:
                 continue
             rounds, look = by_key[dataset, name].rounds, look_of(name)
+            # Figure 1: distances from the optimum. Figure 2: errors by iteration. Figure 3: errors by messages
             if number == "1":
                 draw_band(axes, rounds, "functional_distance", "COKE, root mean square", (look.colour, "-"))
                 draw_band(axes, rounds, "functional_distance_worst", "COKE, worst agent", (look.colour, "--"))
@@ -139,11 +145,11 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
 def _runs_for_figure(number: str, runs: list[FinishedRun]) -> dict[tuple[str, str], FinishedRun]:
     """Runs for a figure, by data set and algorithm."""
     algorithms = {"1": ("COKE",), "2": ALGORITHMS, "3": ("DKLA", "COKE")}[number]
-    found = [one for one in find_paper_runs("coke", runs, *EXPERIMENTS) if one.run.algorithm in algorithms]
+    our_runs = [one for one in find_paper_runs("coke", runs, *EXPERIMENTS) if one.run.algorithm in algorithms]
     by_key = {
         (one.run.dataset, one.run.algorithm): one.run
         for among in (AS_STATED, AS_PUBLISHED)  # the second replaces the first
-        for one in found
+        for one in our_runs
         if one.variant == among
     }
     return {key: run for key, run in by_key.items() if key[0] in SHOWN}
@@ -152,6 +158,7 @@ def _runs_for_figure(number: str, runs: list[FinishedRun]) -> dict[tuple[str, st
 def _claim_text(number: str, words: str) -> Callable[[list[FinishedRun]], str]:
     """Text below a figure: the paper's claim, and our result on each data set."""
 
+    # Our result on each data set that was run, next to the paper's sentence
     def claim(runs: list[FinishedRun]) -> str:
         by_key = _runs_for_figure(number, runs)
         here = []
@@ -166,6 +173,7 @@ def _claim_text(number: str, words: str) -> Callable[[list[FinishedRun]], str]:
 
 def _came_out(number: str, runs: dict[str, FinishedRun]) -> str:
     """Text on the result of a figure's runs on one data set, as means over replicates."""
+    # The first and the last distance, or the last errors, or messages until nearly the last error
     if number == "1":
         first, last = (_rows_at_end(runs["COKE"], end)["functional_distance_worst"].mean() for end in ("min", "max"))
         return f"the worst agent's distance falls from {first:.2g} to {last:.2g}"
@@ -202,10 +210,12 @@ def _after_iterations(found: list[PaperRun], cell: PublishedCell) -> list[CellAn
     """Errors or transmissions after the cell's number of iterations."""
     iteration = int(cell.setting.removeprefix("k="))
     answers = []
-    for one in _runs_of(found, cell.dataset, cell.algorithm):
-        then: Any = one.run.rounds[one.run.rounds["round"] == iteration]
+    for our_run in _runs_of(found, cell.dataset, cell.algorithm):
+        then: Any = our_run.run.rounds[our_run.run.rounds["round"] == iteration]
         values = then[cell.metric]
-        answers.append(CellAnswer.from_values(one.switch, values, one.variant, REPLICATES, run=one.run.digest))
+        answers.append(
+            CellAnswer.from_values(our_run.switch, values, our_run.variant, REPLICATES, run=our_run.run.digest)
+        )
     return answers
 
 
@@ -217,13 +227,16 @@ def _until_error(found: list[PaperRun], cell: PublishedCell) -> list[CellAnswer]
     dataset, algorithm = cell.dataset, cell.algorithm
     error = largest_printed_as(cell.setting.removeprefix("train_mse<="), dataset in ONE_DECIMAL)
     answers = []
+    # The paper prints an error, which stands for all errors that round to it
     for one in _runs_of(found, dataset, "COKE" if algorithm == RATIO else algorithm):
         limits = {one.variant: (error, False)}
         if one.variant == AS_PUBLISHED and error > PRINTED_OPTIMUM.get(dataset, np.inf):
             limits[AS_FAR] = (error - PRINTED_OPTIMUM[dataset], True)
+        # Transmissions until the error is reached; a replicate that never reaches it needs more than all it sent
         for reading, limit in limits.items():
             sent: Any = _sent_until(one.run, *limit)
             values = sent.fillna(one.run.summary.set_index("replicate")["transmissions"])
+            # The ratio needs DKLA's run on the same splits
             if algorithm == RATIO:
                 # DKLA's run with the same reading, splits and graphs
                 same = [
@@ -234,9 +247,9 @@ def _until_error(found: list[PaperRun], cell: PublishedCell) -> list[CellAnswer]
                 ]
                 values = sent = sent / _sent_until(same[0], *limit) if same else sent * np.nan
                 values = values.dropna()
-            words = f"{one.switch}; {reading}" if reading == AS_FAR else one.switch
+            switch = f"{one.switch}; {reading}" if reading == AS_FAR else one.switch
             count = one.run.replicates
-            answer = CellAnswer.from_values(words, sent.dropna(), reading, REPLICATES, count, one.run.digest)
+            answer = CellAnswer.from_values(switch, sent.dropna(), reading, REPLICATES, count, one.run.digest)
             answers.append(replace(answer, values=tuple(map(float, values)), replicates=count))
     return answers
 

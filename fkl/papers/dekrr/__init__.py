@@ -19,11 +19,11 @@ def table(number: str, runs: list[FinishedRun]) -> list[PublishedCell]:
 
     Spread and n are over replicates, which draw different features and share one split.
     """
-    found = find_paper_runs("dekrr", runs)
-    require_found(found, "table", "dekrr/airquality")
+    our_runs = find_paper_runs("dekrr", runs)
+    require_found(our_runs, "table", "dekrr/airquality")
     return add_answers(
         published_cells("dekrr", number),
-        lambda cell: [one.answer(_relative_error(one.run)) for one in of_cell(found, cell)],
+        lambda cell: [one.answer(_relative_error(one.run)) for one in of_cell(our_runs, cell)],
         readings_tried("dekrr"),
     )
 
@@ -37,9 +37,11 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     replicates : int or str
         Number of replicates in the points.
     """
+    # Runs of the paper's text, by data set, method and D
     ours = {one.key: one.run for one in find_paper_runs("dekrr", runs) if one.variant == AS_STATED}
     figure, panels = dataset_panels(SHOWN, {dataset for dataset, *_ in ours}, "dekrr/airquality")
     for dataset, axes in panels.items():
+        # Our errors over D, and the authors' stored ones as crosses
         for algorithm in ALGORITHMS:
             errors: dict[float, pd.Series[float]] = {
                 int(setting[2:]): _relative_error(run)

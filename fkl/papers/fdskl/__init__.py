@@ -35,10 +35,11 @@ def table(number: str, runs: list[FinishedRun]) -> list[PublishedCell] | pd.Data
 
     Spread and n are over replicates, each with its own split.
     """
-    found = answering_runs(runs)
-    require_found(found, "table", "fdskl/kernel")
+    our_runs = answering_runs(runs)
+    require_found(our_runs, "table", "fdskl/kernel")
+    # Test errors are a comparison of systems, and no printed cells
     if number == "errors":
-        made = errors_table({key: one.run for key, one in found.items()})
+        made = errors_table({key: one.run for key, one in our_runs.items()})
         require_found(made, "table", "fdskl/kernel")
         return made
 
@@ -46,10 +47,10 @@ def table(number: str, runs: list[FinishedRun]) -> list[PublishedCell] | pd.Data
         """Training time in minutes, with and without the simulated time of the links."""
         answers = []
         for system in (cell.algorithm + AS_STATED, cell.algorithm):
-            if one := found.get((cell.dataset, system, SHARE)):
-                for words, links in ((COMPUTE, False), (WITH_LINKS, True)):
-                    answer = one.answer(figures.training_seconds(one.run.summary, links) / 60)
-                    answers.append(replace(answer, switch=f"{words}; {one.switch}"))
+            if our_run := our_runs.get((cell.dataset, system, SHARE)):
+                for system_words, links in ((COMPUTE, False), (WITH_LINKS, True)):
+                    answer = our_run.answer(figures.training_seconds(our_run.run.summary, links) / 60)
+                    answers.append(replace(answer, switch=f"{system_words}; {our_run.switch}"))
         return answers
 
     return add_answers(published_cells("fdskl", "4"), minutes)

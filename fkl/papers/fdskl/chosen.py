@@ -32,10 +32,10 @@ Key = tuple[str, str, float]
 def answering_runs(runs: Iterable[FinishedRun]) -> dict[Key, PaperRun]:
     """One run for each data set, system and share: the one with the most replicates, or the newest of several."""
     best: dict[Key, PaperRun] = {}
-    for one in find_paper_runs("fdskl", runs, *paper_experiments("fdskl")):
-        key = one.run.dataset, system_name(one), test_share(one)
-        if key not in best or one.run.replicates >= best[key].run.replicates:
-            best[key] = one
+    for our_run in find_paper_runs("fdskl", runs, *paper_experiments("fdskl")):
+        key = our_run.run.dataset, system_name(our_run), test_share(our_run)
+        if key not in best or our_run.run.replicates >= best[key].run.replicates:
+            best[key] = our_run
     return best
 
 

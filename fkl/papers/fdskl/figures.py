@@ -38,11 +38,13 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
     require_found(shown, "figure", "fdskl/kernel")
     figure, panels = panel_row(2 * len(shown), across=COLUMNS)
     drawn: list[int] = []
+    # Two panels per data set: compute time, and time with links
     for column, dataset in enumerate(shown):
         runs = most_samples(dataset, by_key)
         drawn += [run.replicates for run in runs.values()]
         for row, links in enumerate((False, True)):
             axes = panels[2 * column + row]
+            # A curve of rounds, or a point of one model
             for system, run in runs.items():
                 if run.provenance["rounds"] > 1:
                     # Mean error after each round, over the mean time until then
@@ -59,6 +61,7 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
             axes.set_xscale("log")
             axes.set_title(dataset + (", with links" if links else ""))
             axes.set_xlabel("training time (s), compute" + (" and links" if links else ""))
+        # Both panels of a data set have one scale
         ends = [axes.get_ylim() for axes in panels[2 * column : 2 * column + 2]]
         for axes in panels[2 * column : 2 * column + 2]:
             axes.set_ylim(min(low for low, _ in ends), max(high for _, high in ends))
@@ -68,6 +71,7 @@ def over_time(by_key: dict[Key, FinishedRun]) -> Drawn:
 
 def draw_sum_times(by_key: dict[Key, FinishedRun]) -> Drawn:
     """Figure 4: time to sum the matrices of all training samples, by the runs' cost model."""
+    # The matrices of all training samples, whose size the cost model needs
     full = {key[0]: run for key, run in by_key.items() if key[2] == SHARE}
     shown = [name for name in SUMMED if name in full]
     require_found(shown, "figure", "fdskl/kernel")
@@ -76,6 +80,7 @@ def draw_sum_times(by_key: dict[Key, FinishedRun]) -> Drawn:
         network = full[dataset].config["network"]
         cost = CostModel(network["latency_s"], network["bandwidth_bytes_per_s"])
         size = 8.0 * training_samples(full[dataset]) ** 2
+        # Time by number of workers, for a tree, a ring and a star
         for structure in STRUCTURES:
             _sum_curve(axes, structure, WORKERS, [seconds_of_sum(structure, count, size, cost) for count in WORKERS])
         axes.set_title(f"{dataset}: {training_samples(full[dataset])} x {training_samples(full[dataset])}")
@@ -89,10 +94,11 @@ def draw_sum_times(by_key: dict[Key, FinishedRun]) -> Drawn:
 def over_samples(by_key: dict[Key, FinishedRun]) -> Drawn:
     """Figure 5: training time over the number of samples, with and without the cost model's links."""
     systems = ("FDSKL", "PP-SVMV")
-    found = {dataset for dataset, system, _ in by_key if system in systems}
-    figure, panels = dataset_panels(SCALED, found, "fdskl/kernel")
+    datasets = {dataset for dataset, system, _ in by_key if system in systems}
+    figure, panels = dataset_panels(SCALED, datasets, "fdskl/kernel")
     # Smallest number of training samples that PP-SVMV refuses
     limit = bisect_left(range(MOST_SAMPLES), True, lo=1, key=lambda count: svmv_refusal(count) is not None)
+    # Both systems, with and without links
     for dataset, axes in panels.items():
         for system, links in product(systems, (False, True)):
             runs = sorted((run for key, run in by_key.items() if key[:2] == (dataset, system)), key=training_samples)
@@ -103,6 +109,7 @@ def over_samples(by_key: dict[Key, FinishedRun]) -> Drawn:
             _plot_with_bars(
                 axes, [training_samples(run) for run in runs], times, "^--" if links else "o-", label, system
             )
+        # Shade the sizes that PP-SVMV refuses
         largest = max(training_samples(run) for key, run in by_key.items() if key[0] == dataset)
         if largest >= limit:
             axes.axvspan(
@@ -120,6 +127,7 @@ def draw_error_boxes(by_key: dict[Key, FinishedRun]) -> Drawn:
     require_found(shown, "figure", "fdskl/kernel")
     figure, panels = panel_row(len(shown), across=BOXES_ACROSS)
     splits = set()
+    # A row of boxes per system, with a point for each split
     for axes, dataset in zip(panels, shown, strict=False):
         runs = most_samples(dataset, by_key)
         splits |= {run.replicates for run in runs.values()}
@@ -133,8 +141,8 @@ def draw_error_boxes(by_key: dict[Key, FinishedRun]) -> Drawn:
             for line in drawn["medians"]:
                 line.set(color=matplotlib.rcParams["text.color"])
             axes.plot(values, [place] * len(values), "o", color=colour, markersize=3, label=system)
-        words = [f"{system}: {training_samples(run):,}" for system, run in runs.items()]
-        axes.set_yticks(range(len(runs)), words)
+        labels = [f"{system}: {training_samples(run):,}" for system, run in runs.items()]
+        axes.set_yticks(range(len(runs)), labels)
         axes.invert_yaxis()
         axes.set_title(dataset)
         axes.set_xlabel("test error (%)")

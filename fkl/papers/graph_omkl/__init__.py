@@ -29,18 +29,20 @@ def table(number: str, runs: list[FinishedRun]) -> list[PublishedCell]:
 
     Spread and n are over replicates. Only runs on the authors' version of the data have a reading.
     """
-    found = find_paper_runs("graph_omkl", runs)
-    require_found(found, "table", "graph_omkl/exact")
+    our_runs = find_paper_runs("graph_omkl", runs)
+    require_found(our_runs, "table", "graph_omkl/exact")
 
     def answers(cell: PublishedCell) -> list[CellAnswer]:
+        # Our number by each reading; a single exact replicate is enough
         ours = []
-        for one in of_cell(found, cell):
-            answer = one.answer(one.run.summary["runtime_s" if cell.is_time else "mse"])
-            answer = replace(answer, exact=one.replicates == 1)
+        for our_run in of_cell(our_runs, cell):
+            answer = our_run.answer(our_run.run.summary["runtime_s" if cell.is_time else "mse"])
+            answer = replace(answer, exact=our_run.replicates == 1)
             # replicates run together, so their times have no spread
             ours.append(replace(answer, spread=np.nan) if cell.is_time else answer)
         return ours
 
+    # Numbers that repeat another table are no evidence of their own
     cells = published_cells("graph_omkl", number)
     if number in ("3", "4", "5"):  # they repeat numbers of Table 1
         again = ("M=10", "mse")
@@ -57,16 +59,19 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     replicates : int or str
         Number of replicates in the curves, which is one for methods without random draws.
     """
+    # Graphs of kernels are drawn from the method itself
     if number in graphs.SHOWN:
         return graphs.draw_graphs(number, runs)
+    # Curves over rounds, or values over M
     over_rounds = number in ("5", "6")
     algorithms = OVER_ROUNDS if number == "5" else GRAPH_AIDED
-    found = [one for one in find_paper_runs("graph_omkl", runs, *DRAWN) if one.run.algorithm in algorithms]
+    our_runs = [one for one in find_paper_runs("graph_omkl", runs, *DRAWN) if one.run.algorithm in algorithms]
     if over_rounds:
-        found = [one for one in found if one.key[2] in ("", "M=10")]
-    by_key = {one.key: one.run for one in found}
+        our_runs = [one for one in our_runs if one.key[2] in ("", "M=10")]
+    by_key = {one.key: one.run for one in our_runs}
     figure, panels = dataset_panels(DATASETS, {dataset for dataset, *_ in by_key})
     for dataset, axes in panels.items():
+        # Over rounds: each method's curve, with the paper's last value as a cross
         if over_rounds:
             for algorithm in algorithms:
                 run = by_key.get((dataset, algorithm, "M=10" if algorithm in GRAPH_AIDED else ""))
@@ -90,8 +95,8 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
 
 def _sublinear_text(runs: list[FinishedRun]) -> str:
     """Text on Figure 6: regret per round after half of the rounds and after all rounds, in all runs."""
-    found = [one for one in find_paper_runs("graph_omkl", runs, *DRAWN) if one.run.algorithm in GRAPH_AIDED]
-    runs = [*{one.key: one.run for one in found if one.key[2] == "M=10"}.values()]
+    our_runs = [one for one in find_paper_runs("graph_omkl", runs, *DRAWN) if one.run.algorithm in GRAPH_AIDED]
+    runs = [*{one.key: one.run for one in our_runs if one.key[2] == "M=10"}.values()]
     falls = 0
     for run in runs:
         regret: Any = run.rounds.groupby("round")["regret_hindsight"].mean()

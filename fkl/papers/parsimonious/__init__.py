@@ -66,6 +66,7 @@ def table(number: str, runs: list[FinishedRun]) -> list[PublishedCell] | pd.Data
 
     Spread and n are over replicates, each with its own split.
     """
+    # Runs of both learners on the same splits
     pairs = _pair_runs(runs)
     require_found(pairs, "table", "parsimonious/sparsity")
     if number == "machines":
@@ -86,10 +87,12 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     replicates : int or str
         Number of replicates in means and bands, or a description of the figure.
     """
+    # Two figures need no pairs
     if number == "1":
         return _draw_space(), "the paper's classes, without noise"
     if number == THEOREM:
         return _apart_over_size(runs)
+    # Pairs on the figure's data set, along gamma or along the size
     dataset = {"2": "ellipses", "3": "wisdm_walk_jog", "5": "wisdm_walk_jog"}.get(number, "wisdm_write_type")
     over_gamma = number in ("5", "6")
     pairs = {
@@ -99,6 +102,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     }
     require_found(pairs, "figure")
     curve = {setting.gamma if over_gamma else float(setting.size): pair for setting, pair in pairs.items()}
+    # One panel for accuracy, and for gamma two more
     values: dict[str, Callable[[FinishedRun], pd.Series[float]]]
     values = {"accuracy on test samples (%)": lambda run: 100 * _run_accuracy(run)}
     if over_gamma:
@@ -109,6 +113,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
         for name, words in LEARNERS.items():
             draw_sweep(axes, {at: value(pair[name].run) for at, pair in curve.items()}, words, look_of(name))
         axes.set_ylabel(label)
+    # Over gamma, the paper prints shares of what the centralized learner gets
     if over_gamma:
         for axes in panels:
             axes.set_xlabel("sparsity parameter γ")
@@ -121,6 +126,7 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
             draw_crosses(panels[2], points, LEARNERS[FEDERATED], look_of(FEDERATED))
         panels[2].set_ylim(bottom=0)
         panels[1].set_title(f"{TITLES[dataset]}: {OVER_GAMMA} of the {PUBLISHED_PARTICIPANTS} participants")
+    # Over sizes, the paper's value belongs to all of its participants
     else:
         (axes,), title = panels, TITLES[dataset]
         if dataset != "ellipses":
@@ -139,19 +145,20 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
 
 def _compared_functions(runs: Iterable[FinishedRun]) -> dict[float, Pair]:
     """Runs of both learners with saved models, by the number of simulated samples."""
-    found = {
+    by_size = {
         float(setting.size): pair
         for setting, pair in _pair_runs(runs).items()
         if setting.dataset == "ellipses"
         and _on_curve(setting, over_gamma=False)
         and all(MODEL in one.run.provenance["files"] for one in pair.values())
     }
-    require_found(found, "figure", "parsimonious/samples")
-    return found
+    require_found(by_size, "figure", "parsimonious/samples")
+    return by_size
 
 
 def _distances(pair: Pair) -> pd.DataFrame:
     """|f_F - f_C| / |f_C| over the simulated space, and the same distance of alpha over all nodes, by replicate."""
+    # Distance of the functions over a grid of places, and of alpha over all nodes
     low, high = Ellipses().subspaces()
     axes = np.linspace(low.min(axis=0), high.max(axis=0), PLACES).T
     places = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
@@ -159,6 +166,7 @@ def _distances(pair: Pair) -> pd.DataFrame:
     for learned in zip(*(load_model(pair[name].run.folder).learned for name in (FEDERATED, CENTRALIZED)), strict=True):
         functions: list[Any] = [one.function for one in learned]
         f = np.stack([one.sums(places)[0] for one in functions])
+        # Both functions have different centres, so alpha needs all of them
         nodes, at = np.unique(np.concatenate([one.points @ (1, 1j) for one in functions]), return_inverse=True)
         alpha = np.zeros((2, len(nodes), functions[0].coefficients.shape[1]))  # times a weight that all nodes share
         for values, one, here in zip(alpha, functions, np.split(at, [len(functions[0].points)]), strict=True):
@@ -169,6 +177,7 @@ def _distances(pair: Pair) -> pd.DataFrame:
 
 def _apart_over_size(runs: Iterable[FinishedRun]) -> tuple[Figure, int | str]:
     """Draw curves for Theorem 2, by which alpha_F - alpha_C goes to 0 as the number of samples grows."""
+    # Distances by number of samples
     apart = {size: _distances(pair) for size, pair in _compared_functions(runs).items()}
     figure, panels = panel_row(2)
     for axes, name in zip(panels, ("f", "α"), strict=True):
@@ -195,6 +204,7 @@ def _accuracy_claim(number: str, words: str) -> Callable[[list[FinishedRun]], st
     """Text below a figure of accuracies, on both learners at both ends of the curves."""
 
     def claim(runs: list[FinishedRun]) -> str:
+        # Accuracies at the smallest and the largest size
         dataset = {"2": "ellipses"}.get(number, "wisdm_write_type")
         curve = {
             setting.size: pair
@@ -231,16 +241,17 @@ def _on_curve(setting: Setting, over_gamma: bool) -> bool:
 
 def _pair_runs(runs: Iterable[FinishedRun]) -> dict[Setting, Pair]:
     """Runs of both learners on the same splits, by setting and sorted."""
+    # Both learners by setting; only pairs with the same splits
     by_setting: dict[Setting, Pair] = {}
-    for one in find_paper_runs("parsimonious", runs, *PAIRED):
-        dataset, algo, name = one.run.config["dataset"], one.run.config["algo"], _data_name(one)
+    for our_run in find_paper_runs("parsimonious", runs, *PAIRED):
+        dataset, algo, name = our_run.run.config["dataset"], our_run.run.config["algo"], _data_name(our_run)
         size = int(dataset["rows"] if name == "ellipses" else dataset["participants"])
         setting = Setting(name, size, float(algo["gamma"]), int(algo["steps"]))
-        by_setting.setdefault(setting, {})[one.run.algorithm] = one
+        by_setting.setdefault(setting, {})[our_run.run.algorithm] = our_run
     return {
         setting: pair
         for setting, pair in sorted(by_setting.items())
-        if len(pair) == 2 and _same_splits(*(one.run for one in pair.values()))
+        if len(pair) == 2 and _same_splits(*(our_run.run for our_run in pair.values()))
     }
 
 
@@ -255,6 +266,7 @@ def _data_name(one: PaperRun) -> str:
 
 def _compare_pair(setting: Setting, pair: Pair) -> dict[str, object]:
     """Means of both learners on the same splits, and their mean paired difference with Student's 95 % interval."""
+    # Differences are paired by split
     federated, centralized = pair[FEDERATED].run.summary, pair[CENTRALIZED].run.summary
     accuracy = {name: 100 * _run_accuracy(one.run) for name, one in pair.items()}
     difference = accuracy[FEDERATED] - accuracy[CENTRALIZED]
@@ -282,6 +294,7 @@ def _compare_pair(setting: Setting, pair: Pair) -> dict[str, object]:
 
 def _cell_answers(cell: PublishedCell, pairs: dict[Setting, Pair]) -> list[CellAnswer]:
     """Our answers, with ten participants, or with all available ones if the paper has all 51."""
+    # Accuracy with the available participants, which are fewer than the paper's
     mine = {setting: pair for setting, pair in pairs.items() if setting.dataset == cell.dataset}
     if cell.metric == "accuracy":
         curve = {setting.size: pair for setting, pair in mine.items() if _on_curve(setting, over_gamma=False)}
@@ -289,13 +302,14 @@ def _cell_answers(cell: PublishedCell, pairs: dict[Setting, Pair]) -> list[CellA
             return []
         most = max(curve)
         learner = {words: name for name, words in LEARNERS.items()}[cell.algorithm]
-        one = curve[most][learner]
+        our_run = curve[most][learner]
         # The participants are other and fewer than in the paper, so the answer is shown but not evidence.
-        words = f"{most} participants available; {one.switch}"
-        return [replace(one.answer(100 * _run_accuracy(one.run)), switch=words, reading="")]
-    found = {setting: pair for setting, pair in mine.items() if (setting.size, setting.gamma) == (OVER_GAMMA, 0)}
+        switch = f"{most} participants available; {our_run.switch}"
+        return [replace(our_run.answer(100 * _run_accuracy(our_run.run)), switch=switch, reading="")]
+    # Communication at gamma = 0, as a share of the centralized learner's samples
+    matching = {setting: pair for setting, pair in mine.items() if (setting.size, setting.gamma) == (OVER_GAMMA, 0)}
     answers = []
-    for pair in found.values():
+    for pair in matching.values():
         share = _sent_percent(pair)
         values = share if cell.metric == "communication_cost_vs_centralized" else 100 - share
         answers.append(pair[FEDERATED].answer(values))
@@ -304,6 +318,7 @@ def _cell_answers(cell: PublishedCell, pairs: dict[Setting, Pair]) -> list[CellA
 
 def _machines_table(runs: list[FinishedRun], pairs: dict[Setting, Pair]) -> pd.DataFrame:
     """Accuracy and sent samples of all four methods on WISDM; each of n replicates has its own split."""
+    # Rows of the support vector machines, then of both learners
     machines = find_paper_runs("parsimonious", runs, "parsimonious/machines")
     rows = []
     for one in machines:
@@ -358,12 +373,14 @@ def _printed_cells(dataset: str, metric: str) -> list[PublishedCell]:
 def _draw_space() -> Figure:
     """Draw the classes, and the subspaces of the nine agents."""
     figure, (axes,) = panel_row(1)
+    # The border between the classes, by values on a grid
     data = Ellipses()
     low, high = data.subspaces()
     side = np.stack(np.meshgrid(*np.linspace(low.min(axis=0), high.max(axis=0), 400).T, indexing="ij"), axis=-1)
     inside = ellipse_labels(side.reshape(-1, 2)).reshape(side.shape[:2]) > 0
     axes.contour(side[..., 0], side[..., 1], inside, levels=[0.5], colors=[colour_of(6)])
     axes.plot([], [], color=colour_of(6), label="border of class 1, which lies inside")
+    # Each agent's subspace
     for number, (corner, opposite) in enumerate(zip(low, high, strict=True)):
         x, y = [corner[0], opposite[0], opposite[0], corner[0]], [corner[1], corner[1], opposite[1], opposite[1]]
         label = "an agent's subspace; darker parts belong to several agents" if number == 0 else None

@@ -35,29 +35,32 @@ def table(number: str, runs: list[FinishedRun]) -> list[PublishedCell]:
     Spread and n are over replicates in tables 1 and 2, and over clients in table 3. Tables 2 and 3 also have the
     published spread. Table 2 also has MSE / sqrt(T), which the paper prints as the spread.
     """
-    found = find_paper_runs("pof_mkl", runs, *TABLE)
-    require_found(found, "table", "pof_mkl/table1")
+    our_runs = find_paper_runs("pof_mkl", runs, *TABLE)
+    require_found(our_runs, "table", "pof_mkl/table1")
     named = paper_variants("pof_mkl")
 
     def answers(cell: PublishedCell) -> list[CellAnswer]:
+        # One answer for each run, and another for its regret against linear functions
         ours = []
-        for one in of_cell(found, cell):
-            count, summary = one.run.replicates, one.run.summary
+        for our_run in of_cell(our_runs, cell):
+            count, summary = our_run.run.replicates, our_run.run.summary
             if cell.metric == "mse":
-                ours.append(one.answer(summary["mse"], count))
+                ours.append(our_run.answer(summary["mse"], count))
             elif cell.metric == "runtime_per_client":  # replicates run together, so their times have no spread
-                ours.append(replace(one.answer(summary["runtime_per_client_s"], count), spread=np.nan))
+                ours.append(replace(our_run.answer(summary["runtime_per_client_s"], count), spread=np.nan))
             else:
-                ours.append(_over_clients(one, "regret_hindsight"))
-                if one.variant in named and "regret_linear" in one.run.clients:
-                    linear = replace(_over_clients(one, "regret_linear"), reading=f"{one.variant}, {LINEAR}")
-                    ours.append(replace(linear, switch=f"{one.switch}; regret_linear"))
+                ours.append(_over_clients(our_run, "regret_hindsight"))
+                if our_run.variant in named and "regret_linear" in our_run.run.clients:
+                    linear = replace(_over_clients(our_run, "regret_linear"), reading=f"{our_run.variant}, {LINEAR}")
+                    ours.append(replace(linear, switch=f"{our_run.switch}; regret_linear"))
         order = [AS_STATED, *named, ""]
+        # Table 2 divides regrets by the root of the rounds
         if number == "2":
             scale = float(cell.unit) * np.sqrt(ROUNDS)
-            ours = [replace(one, more={"mse_over_root_of_rounds": one.ours / scale}) for one in ours]
+            ours = [replace(answer, more={"mse_over_root_of_rounds": answer.ours / scale}) for answer in ours]
         return sorted(ours, key=lambda answer: (order.index(answer.reading), answer.switch))
 
+    # Which printed numbers are the same in another table
     cells = published_cells("pof_mkl", "3" if number == "3" else "1")
     if number == "2":  # table 2 repeats means of table 1, with a spread
         cells = [replace(cell, table="2", follows_from="Table 1") for cell in cells if not np.isnan(cell.spread)]
@@ -75,20 +78,23 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
     replicates : int or str
         Number of replicates in the curves.
     """
+    # A panel per data set and reading
     by_panel: dict[str, list[PaperRun]] = {f"{name}, {reading}": [] for name in DATASETS for reading in READINGS}
-    for one in find_paper_runs("pof_mkl", runs, *FIGURE[number]):
-        if one.variant in READINGS and one.run.algorithm in ("vM-KOFL", "POF-MKL"):
-            by_panel[f"{one.run.dataset}, {one.variant}"].append(one)
-    shown = [panel for panel, found in by_panel.items() if found]
+    for our_run in find_paper_runs("pof_mkl", runs, *FIGURE[number]):
+        if our_run.variant in READINGS and our_run.run.algorithm in ("vM-KOFL", "POF-MKL"):
+            by_panel[f"{our_run.run.dataset}, {our_run.variant}"].append(our_run)
+    shown = [panel for panel, our_runs in by_panel.items() if our_runs]
     figure, panels = dataset_panels(by_panel, shown, across=len(READINGS))
     drawn = []
     names = {(algorithm, setting): f"{algorithm}, {setting.split(';')[0]}" for algorithm, setting in CURVES}
     looks = looks_of(names.values())
+    # Regrets over rounds, or over the exploration rate
     for panel, axes in panels.items():
-        found, dataset = by_panel[panel], panel.partition(",")[0]
+        our_runs, dataset = by_panel[panel], panel.partition(",")[0]
         axes.sharey(panels.get(f"{dataset}, {AS_STATED}", axes))
+        # Average regret after each round, with the printed one as a cross
         if number == "1":
-            curves = {one.key[1:]: one.run for one in found}
+            curves = {our_run.key[1:]: our_run.run for our_run in our_runs}
             for (algorithm, setting), name in names.items():
                 if (run := curves.get((algorithm, setting))) is not None:
                     drawn.append(run.replicates)
@@ -98,8 +104,9 @@ def figure(number: str, runs: list[FinishedRun]) -> tuple[Figure, int | str]:
                     printed = _printed_regret(dataset, algorithm, setting)
                     draw_crosses(axes, [(last, value / last) for value in printed], name, looks[name])
             axes.set_yscale("log")
+        # Regret over xi, for two sizes of bins
         else:
-            sweeps = [one.run for one in found]
+            sweeps = [our_run.run for our_run in our_runs]
             drawn += [run.replicates for run in sweeps]
             for M, key in ((1, CURVES[1]), (25, CURVES[2])):
                 by_xi = {run.config["algo"]["xi"]: run for run in sweeps if run.config["algo"]["M"] == M}

@@ -123,9 +123,9 @@ class Comparison:
     def about_verdicts(self) -> str:
         """A sentence on how the verdicts were reached: the test, its replicates, and how these differ."""
         of = f"Student's t of log ratios over {self.pivot.over}"
-        one = [name for name, unit in self.pivot.units.items() if unit.one_split]
-        where = f" ({', '.join(one)})" * (len(one) < len(self.pivot.units))
-        of += f" of one split, so over the random features only{where}" * bool(one)
+        units_of_one_split = [name for name, unit in self.pivot.units.items() if unit.one_split]
+        where = f" ({', '.join(units_of_one_split)})" * (len(units_of_one_split) < len(self.pivot.units))
+        of += f" of one split, so over the random features only{where}" * bool(units_of_one_split)
         ranks = any(verdict.difference.failed for some in self._compared[0].values() for verdict in some)
         return f"{of}{', by signed ranks if a run diverged' * ranks}; {ADJUSTED}"
 
@@ -186,6 +186,7 @@ class Comparison:
         style : {"screen", "paper", "column"}
             Style of figures.
         """
+        # All runs for programs, then the tables that a reader looks at
         folder = Path(folder)
         files = [folder / "runs.csv"]
         write_text(files[0], self.frame.to_csv(index=False, float_format="%.10g"))
@@ -195,12 +196,14 @@ class Comparison:
                 self.frame.to_parquet(stream, index=False)
         files += self.pivot.sheet(conclusions=self.conclusions).write(folder / "pivot")
         about = "\n\n".join(self.remarks)
+        # Tests and ranks exist only for some comparisons
         if len(self.tests):
             caption = f"Percentage by which the error of a is above that of b. {self.about_verdicts}."
             files += Sheet.from_frame(self.tests, caption, about).write(folder / "tests")
         if len(self.ranks):
             ranked = self.ranks.T.assign(average=self.ranks.mean()).rename_axis("method").reset_index()
             files += Sheet.from_frame(ranked, f"Ranks. {self.pivot.caption}", about).write(folder / "ranks")
+        # Each figure in all of its formats
         for name, made in self.figures(dark, style).items():
             for suffix, content in made.items():
                 files.append(folder / f"{name}{suffix}")
@@ -275,29 +278,34 @@ def rounds(runs: str | PathLike[str] | Iterable[str | PathLike[str]] = ()) -> pd
 def _read_chosen(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> Collected:
     """Read the chosen runs, and warn about those that are omitted."""
     with show_messages(warning_lines=False):
-        found = choose_runs([runs] if isinstance(runs, str | PathLike) else runs)
-        found.warn()
-    return found
+        collected = choose_runs([runs] if isinstance(runs, str | PathLike) else runs)
+        collected.warn()
+    return collected
 
 
 def compare_runs(found: Collected, metric: str | None = None, by: Sequence[str] = ()) -> Comparison:
     """Compare runs that are already read; parameters and errors as for `compare`."""
+    # Without a finished run there is nothing to compare
     runs = found.runs
     if not runs:
         raise FklError(f"compare: none of these runs is finished; {len(found.lost)} diverged; lower the step size")
     notes = [f"{found.older} older runs are omitted: newer runs have their configuration."] if found.older else []
+    # The metric that most runs are judged by, unless the caller names another
     if metric is None:
         named = [main_metric(run.summary) for run in runs]
         metric = max(dict.fromkeys(named), key=named.count)
     require_metric(metric, sorted({str(name) for run in runs for name in run.summary}))
+    # Only runs with a value in every replicate
     having = [run for run in runs if metric in run.summary and run.summary[metric].notna().all()]
     if not having:
         raise FklError(f"metric={metric}: no run has a value of this metric in every replicate")
     notes += _left_out([run for run in runs if not any(run is one for one in having)], metric)
+    # Runs with the same function of the metric: a quantile loss at another level is another function
     elsewhere = {run.dataset for run in runs} - {run.dataset for run in having}  # these have another main metric
     functions = by_function(having, metric, by)
     function = max(functions, key=lambda one: len(functions[one]))
     notes += _other_functions(functions, function, metric)
+    # Diverged runs stay, as runs without a value
     lost = by_function([run for run in found.lost if run.dataset not in elsewhere], metric, by).get(function, [])
     return Comparison(arrange_cells([*lost, *functions[function]], by), metric, notes)
 
@@ -310,33 +318,36 @@ def by_function(runs: Iterable[Run], metric: str, by: Sequence[str] = ()) -> dic
     by : sequence of str
         Keys that do not distinguish functions, because their values form columns.
     """
-    found: dict[Function, list[Run]] = {}
+    runs_of: dict[Function, list[Run]] = {}
     for run in runs:
         keys = defining_keys(metric, run.config)
-        found.setdefault(tuple((key, value) for key, value in keys.items() if key not in by), []).append(run)
-    return found
+        runs_of.setdefault(tuple((key, value) for key, value in keys.items() if key not in by), []).append(run)
+    return runs_of
 
 
 def _other_functions(functions: dict[Function, list[FinishedRun]], kept: Function, metric: str) -> list[str]:
     """A note for each other function that the metric is in some runs, with what to compare instead."""
     every = [run for some in functions.values() for run in some]
+    # Which metric would be the same function in all of them
     shared = [name for name in MAIN if name != metric and all(name in run.summary for run in every)]
-    one = [name for name in shared if len(by_function(every, name)) == 1]
-    words = {of: " ".join(f"{key}={value}" for key, value in of) or "another loss" for of in functions}
+    alike = [name for name in shared if len(by_function(every, name)) == 1]
+    labels = {of: " ".join(f"{key}={value}" for key, value in of) or "another loss" for of in functions}
     notes = []
+    # A note for each function that is left out
     for function, some in functions.items():
         if function != kept:
             which = (
                 f"{count_of(len(some), 'run')} of {' and '.join(dict.fromkeys(run.algorithm for run in some))} omitted"
             )
-            why = f"{metric} is another function with {words[function]} than with {words[kept]}"
-            instead = f"compare these with {words[function]}" if function else "compare these alone"
-            notes.append(f"{which}: {why}; {instead}{f', or all with --metric={one[0]}' if one else ''}.")
+            why = f"{metric} is another function with {labels[function]} than with {labels[kept]}"
+            instead = f"compare these with {labels[function]}" if function else "compare these alone"
+            notes.append(f"{which}: {why}; {instead}{f', or all with --metric={alike[0]}' if alike else ''}.")
     return notes
 
 
 def _left_out(runs: Sequence[FinishedRun], metric: str) -> list[str]:
     """A note for each main error of runs that have no values of the metric."""
+    # By main error, since that tells why the metric is missing
     methods: dict[str, list[str]] = {}
     for run in runs:
         methods.setdefault(main_metric(run.summary), []).append(run.algorithm)
@@ -376,12 +387,13 @@ def compare_command(
     rounds : str or Path, optional
         File for the rounds of all runs, see the function `rounds`.
     """
-    found = choose_runs(where)
-    found.warn()
-    made = compare_runs(found, metric, by)
+    # Read, compare, write, print
+    collected = choose_runs(where)
+    collected.warn()
+    made = compare_runs(collected, metric, by)
     files = made.write(out, dark, style)
     if rounds is not None:
-        write_text(Path(rounds), arrange_cells(found.runs).rounds().to_csv(index=False, float_format="%.15g"))
+        write_text(Path(rounds), arrange_cells(collected.runs).rounds().to_csv(index=False, float_format="%.15g"))
     made.show(format)
     if format == "table":
         print_lines(

@@ -67,11 +67,11 @@ class ComparedCells:
     @property
     def sources(self) -> dict[str, str]:
         """Data set of each column: columns that differ in a key, such as partition.alpha, are one data set."""
-        found = {}
+        source_of = {}
         for cell, runs in self.runs.items():
             path = (runs[0].config.get("dataset") or {}).get("path")
-            found[cell.dataset] = runs[0].dataset + (f" ({path})" if path else "")
-        return found
+            source_of[cell.dataset] = runs[0].dataset + (f" ({path})" if path else "")
+        return source_of
 
     @property
     def every(self) -> list[EndedRun]:
@@ -92,7 +92,8 @@ class ComparedCells:
         Runs on the same data set have the same baselines, unless clients are absent in some of them. Then the data set
         has a note instead of baselines.
         """
-        found: dict[CellPosition, pd.Series[float]] = {}
+        # Baselines hold for a data set only if all its runs have the same samples
+        errors_of: dict[CellPosition, pd.Series[float]] = {}
         notes = {}
         for name, words in CONSTANTS.get(metric, {}).items():
             for dataset in self.datasets:
@@ -100,6 +101,7 @@ class ComparedCells:
                 having = [run for cell in on_data for run in self.finished(cell) if name in run.summary]
                 if not having:
                     continue
+                # Equal up to rounding in every pair of seed and replicate
                 every = _by_pair(having, [run.summary[name].to_numpy(float) for run in having])
                 ranges = every.groupby(level=PAIR).agg(["min", "max"])
                 if (ranges["max"] > ranges["min"] * (1 + ROUNDING)).any():
@@ -107,8 +109,8 @@ class ComparedCells:
                     why = "the methods saw different samples" if differ else "baselines differ between the runs"
                     notes[dataset] = f"{dataset}: {why}, so no baseline holds for all of them."
                 else:
-                    found[CellPosition(words, dataset)] = every[~every.index.duplicated()]
-        return found, [*notes.values()]
+                    errors_of[CellPosition(words, dataset)] = every[~every.index.duplicated()]
+        return errors_of, [*notes.values()]
 
     def frame(self, shared: Mapping[str, "pd.Index[Any] | None"]) -> pd.DataFrame:
         """All summaries, one row for each run, replicate and metric.
@@ -124,6 +126,7 @@ class ComparedCells:
             run, method, dataset, algorithm, the keys that distinguish runs, seed, replicate, diverged, shared, metric,
             value. A diverged run without a summary has one row per replicate, without a metric.
         """
+        # A row for each replicate of each run, with what distinguishes the run
         rows = []
         for cell, runs in self.runs.items():
             for run in runs:
@@ -133,6 +136,7 @@ class ComparedCells:
                 whose = {"shared": [counted is not None and (seed, one) in counted for one in replicates]}
                 table = run.summary if isinstance(run, FinishedRun) else pd.DataFrame({"replicate": replicates})
                 rows.append(table.assign(**named, diverged=run.diverged, **whose))
+        # One row per metric; runs without any value keep a row, so they can be counted
         wide = pd.concat(rows, ignore_index=True)
         ids = [*named, "replicate", "diverged", "shared"]
         long = wide.melt(ids, var_name="metric", value_name="value").dropna(subset="value")
@@ -141,6 +145,7 @@ class ComparedCells:
 
     def rounds(self) -> pd.DataFrame:
         """The rounds of all finished runs, see `fkl.report.compare.rounds`."""
+        # Rounds of one run after another, forgotten at once, because they may be large
         tables = []
         for cell in self.runs:
             for run in self.finished(cell):
@@ -179,19 +184,23 @@ def arrange_cells(runs: Iterable[EndedRun], by: Sequence[str] = ()) -> ComparedC
     fkl.basics.errors.FklError
         If no run has a key in `by`.
     """
+    # Keys by which runs are divided must exist
     placed = [(run, flat_config(run.config)) for run in runs]
     if not placed:
         raise FklError("compare: no run is left")
     for key in by:
-        known = sorted({name for _, config in placed for name in config})
-        require(key in known, "by", key, f"a key of the runs: {', '.join(known)}")
+        names = sorted({name for _, config in placed for name in config})
+        require(key in names, "by", key, f"a key of the runs: {', '.join(names)}")
+    # Keys that the user set, without those that are the same in all runs
     hands = [by_hand(run) for run, _ in placed]
     in_all = [word for word in hands[0].items() if all(word in hand.items() for hand in hands)]
     cells = ComparedCells(set_in_all=[f"{key}={value}" for key, value in in_all if key not in OF_A_PAIR])
-    own = [dict(word for word in hand.items() if word not in in_all) for hand in hands]
+    differences = [dict(word for word in hand.items() if word not in in_all) for hand in hands]
+    # Columns are data sets, rows are methods with the keys in which their runs differ
     columns, of_data = _data_labels(placed, by)
-    rows, of_methods = _method_labels(placed, own, columns, by, cells.notes)
+    rows, of_methods = _method_labels(placed, differences, columns, by, cells.notes)
     cells.keys = [*dict.fromkeys([*of_methods, *of_data])]
+    # Of runs with the same cell and seed, the one with the most replicates
     chosen: dict[tuple[CellPosition, int], EndedRun] = {}
     for (run, config), dataset, method in zip(placed, columns, rows, strict=True):
         at = CellPosition(method, dataset), config["seed"]
@@ -224,11 +233,13 @@ def _method_labels(
 
     `own` has those of the user's settings of each run that not all runs have.
     """
+    # Configurations by method and data set
     groups: dict[str, dict[str, list[Flat]]] = {}
     handed: dict[str, list[str]] = {}
     for (run, config), hand, column in zip(placed, own, columns, strict=True):
         groups.setdefault(run.algorithm, {}).setdefault(column, []).append(_identifying_keys(config, False, by))
         handed.setdefault(run.algorithm, []).extend(_identifying_keys(hand, False, by))
+    # Keys that vary within one data set distinguish methods; keys that vary only between data sets become a note
     keys, all_keys = {}, []
     for name, on_data in groups.items():
         keys[name] = [*dict.fromkeys(key for some in on_data.values() for key in varying_keys(some))]
@@ -239,6 +250,7 @@ def _method_labels(
                 alike.setdefault(key_values(some[0], tuned) or "none of these", []).append(column)
             values = "; ".join(f"{words} on {' and '.join(several)}" for words, several in alike.items())
             notes.append(f"{name} has different settings on different data: {values}.")
+        # Keys that a user set by hand, unless they are shown already
         said = {key.partition(".")[0] for key in everywhere}
         alone = [key for key in dict.fromkeys(handed[name]) if key not in everywhere and key not in said]
         keys[name] += alone

@@ -40,24 +40,27 @@ def choose_runs(where: Iterable[str | PathLike[str]]) -> Collected:
     fkl.basics.errors.FklError
         The message names the word without a match.
     """
-    words = [fspath(word) for word in where]
-    filters = [word for word in words if _is_filter(word)]
-    places = [word for word in words if not _is_filter(word)] or ["outputs"]
-    found = Collected()
+    # Words with = are filters, all others are places
+    paths = [fspath(word) for word in where]
+    filters = [word for word in paths if _is_filter(word)]
+    places = [word for word in paths if not _is_filter(word)] or ["outputs"]
+    # Read all folders once, even if several places name them
+    collected = Collected()
     for folder in dict.fromkeys(folder.resolve() for place in places for folder in _run_folders(place)):
-        found.add(folder, VERIFIED)
-    if not found.whole:
-        found.warn()
-        diverged = len(found.diverged)
+        collected.add(folder, VERIFIED)
+    if not collected.whole:
+        collected.warn()
+        diverged = len(collected.diverged)
         why = f"{diverged} diverged; lower the step size" if diverged else "fkl run makes one"
         raise FklError(f"{', '.join(map(in_one_line, places))}: no finished run there; {why}")
-    found.whole.sort(key=lambda run: run.ended)
-    ended: list[EndedRun] = [*found.diverged, *found.whole]
+    # Newest last; then each filter in turn
+    collected.whole.sort(key=lambda run: run.ended)
+    ended: list[EndedRun] = [*collected.diverged, *collected.whole]
     for word in filters:
         ended = _runs_with_value(word, ended)
-    found.whole = [run for run in ended if isinstance(run, FinishedRun)]
-    found.diverged = [run for run in ended if isinstance(run, DivergedRun)]
-    return found
+    collected.whole = [run for run in ended if isinstance(run, FinishedRun)]
+    collected.diverged = [run for run in ended if isinstance(run, DivergedRun)]
+    return collected
 
 
 def _is_filter(word: str) -> bool:
@@ -70,13 +73,14 @@ def _run_folders(place: str) -> list[Path]:
         return _of_one(Path(place))
     path = Path(place)
     root = Path(path.anchor) if path.is_absolute() else Path()
-    found = sorted(root.glob(str(path.relative_to(path.anchor))))
-    require(bool(found), "where", place, "a glob that matches a path")
-    return [folder for one in found if one.is_dir() for folder in _of_one(one)]
+    matches = sorted(root.glob(str(path.relative_to(path.anchor))))
+    require(bool(matches), "where", place, "a glob that matches a path")
+    return [folder for one in matches if one.is_dir() for folder in _of_one(one)]
 
 
 def _of_one(place: Path) -> list[Path]:
     """The folder of a run itself, or the runs of a sweep, in a folder, or in its subfolder `runs`."""
+    # A sweep's table lists its runs; a run is a folder with provenance; anything else has runs in it
     table = place if place.name == JOBS else place / JOBS
     if table.is_file():
         return _of_sweep(table)
@@ -103,11 +107,11 @@ def _of_sweep(table: Path) -> list[Path]:
     """Folders of a sweep's jobs, if they have one; paths are relative to the folder in which the sweep was started."""
     with table.open(encoding="utf-8", newline="") as stream:
         try:
-            told = [Path(row["folder"]) for row in csv.DictReader(stream) if row["state"] and row["folder"]]
+            folders = [Path(row["folder"]) for row in csv.DictReader(stream) if row["state"] and row["folder"]]
         except (KeyError, AttributeError, csv.Error, UnicodeDecodeError):
             raise FklError(f"{table}: not the list of a sweep's jobs") from None
     above = [Path(), *table.resolve().parents]
-    return [next((base / folder for base in above if (base / folder).is_dir()), folder) for folder in told]
+    return [next((base / folder for base in above if (base / folder).is_dir()), folder) for folder in folders]
 
 
 def _runs_with_value(word: str, runs: list[EndedRun]) -> list[EndedRun]:
@@ -140,18 +144,22 @@ def _names_of_choice(run: EndedRun, group: str, config: Flat) -> list[str]:
     if target is None:
         return []
     *_, module, name = ["", *str(target).split(".")]
-    own = {"algo": run.algorithm, "dataset": run.dataset}
-    return [name, *_choices_by_class(group).get(str(target), []), *([module, own[group]] if group in NAMED else [])]
+    names_of_run = {"algo": run.algorithm, "dataset": run.dataset}
+    return [
+        name,
+        *_choices_by_class(group).get(str(target), []),
+        *([module, names_of_run[group]] if group in NAMED else []),
+    ]
 
 
 @cache
 def _choices_by_class(group: str) -> dict[str, list[str]]:
     """Name of a group's choice by its class, without classes that several choices share."""
-    found: dict[str, list[str]] = {}
+    choices_of: dict[str, list[str]] = {}
     for file in sorted((conf_folder() / group).glob("*.yaml")):
         if target := re.search(r"^_target_: *(\S+)", file.read_text(encoding="utf-8"), re.MULTILINE):
-            found.setdefault(target[1], []).append(file.stem)
-    return {target: names for target, names in found.items() if len(names) == 1}
+            choices_of.setdefault(target[1], []).append(file.stem)
+    return {target: names for target, names in choices_of.items() if len(names) == 1}
 
 
 def _normalised_name(name: str) -> str:

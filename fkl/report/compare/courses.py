@@ -29,6 +29,7 @@ def metric_course(run: FinishedRun, metric: str) -> pd.DataFrame:
         seed, replicate, rounds, metric; scalars and bytes so far, divided by the number of clients; seconds so far; and
         whether seconds are spread `evenly` over the rounds, because the run only has their sum.
     """
+    # Only if rounds.csv has the metric, and only the columns that are shown
     T, file = int(run.provenance["rounds"]), run.folder / "rounds.csv"
     with file.open(encoding="utf-8") as stream:
         there = stream.readline().rstrip("\n").split(",")
@@ -38,15 +39,19 @@ def metric_course(run: FinishedRun, metric: str) -> pd.DataFrame:
     timed = ["runtime_s"] if "runtime_s" in there else []
     wanted = ["round", "replicate", metric, *timed, *sent["scalars"], *sent["bytes"]]
     table = pd.read_csv(file, usecols=wanted)[wanted].to_numpy(np.float64)
+    # Diverged replicates have no course
     table = table[~run.diverged[table[:, 1].astype(np.int64)]]
+    # Rounds at which values are kept, dense at the beginning and even later
     even = np.concatenate([np.geomspace(1, T, MOST_POINTS // 2), np.linspace(1, T, MOST_POINTS // 2)])
     column = dict(zip(wanted, table[np.isin(table[:, 0], np.round(even))].T, strict=True))
     told = np.full(len(column["round"]), run.config["seed"]), column["replicate"].astype(np.int64)
     made = {"seed": told[0], "replicate": told[1], "rounds": column["round"], "metric": column[metric]}
+    # Costs per client, if messages were recorded
     made["evenly"] = np.full(len(column["round"]), not timed)
     for unit, names in sent.items():
         if names:
             made[unit] = sum(column[name] for name in names) / run.provenance["clients"]
+    # Times of rounds, or the run's time divided evenly
     if timed:
         return pd.DataFrame({**made, "seconds": column["runtime_s"]})
     whole = dict(zip(run.summary["replicate"], run.summary["runtime_s"], strict=True))
@@ -68,6 +73,7 @@ def pareto_front(cost: Array, error: Array) -> NDArray[np.bool_]:
     (n,) bool
         Points that coincide are on the front together.
     """
+    # Compare every two points
     as_good = (cost <= cost[:, None]) & (error <= error[:, None])
     better = (cost < cost[:, None]) | (error < error[:, None])
     beaten = (as_good & better).any(axis=1)

@@ -59,6 +59,7 @@ def draw_comparison(
         Whether the background is dark, for example for slides.
     style : {"screen", "paper", "column"}
     """
+    # Each figure in a process of its own, where that is safe
     with style_figures(style, dark):
         drawn = in_forks(_figures_by_name(pivot, cells, ranks, course))
         return {name: files for name, files in drawn.items() if files is not None}
@@ -76,21 +77,25 @@ def _figures_by_name(
     pivot: Pivot, cells: ComparedCells, ranks: pd.DataFrame, course: Course
 ) -> dict[str, Callable[[], dict[str, bytes] | None]]:
     """Functions that draw the figures, by name."""
+    # At most as many methods as there are looks, the best ones first
     looks = looks_of(pivot.methods[i] for i in pivot.best_first[:MOST_METHODS])
     shown = [cell for cell in pivot.values if cell.method in looks]
-    told = f"mean, and its {100 * CONFIDENCE:g} % interval over {pivot.over}" if pivot.several else pivot.over
+    caption = f"mean, and its {100 * CONFIDENCE:g} % interval over {pivot.over}" if pivot.several else pivot.over
     if len(looks) < len(pivot.methods):
-        told += f"; the {len(looks)} best of {len(pivot.methods)} methods"
+        caption += f"; the {len(looks)} best of {len(pivot.methods)} methods"
+    # At most as many data sets as fit, said in the caption
     datasets = pivot.datasets[:MOST_PANELS]
     if len(datasets) < len(pivot.datasets):
-        told += f"; the first {len(datasets)} of {len(pivot.datasets)} columns"
+        caption += f"; the first {len(datasets)} of {len(pivot.datasets)} columns"
+    # Courses of all shown methods, read in parallel
     courses = in_forks({cell: partial(course, cell) for cell in shown if cell.dataset in datasets})
     work: dict[str, Callable[[], dict[str, bytes] | None]] = {}
+    # One figure for each kind of cost, and others if the comparison has them
     for name, words in AXES.items():
         panel = partial(_draw_curves, pivot, courses, name, looks)
-        work[f"curves_over_{name}"] = partial(_draw_panels, datasets, panel, pivot.metric, words, told)
+        work[f"curves_over_{name}"] = partial(_draw_panels, datasets, panel, pivot.metric, words, caption)
     panel = partial(_draw_points, pivot, cells, looks)
-    work["error_against_bytes"] = partial(_draw_panels, datasets, panel, pivot.metric, AT_THE_END, told)
+    work["error_against_bytes"] = partial(_draw_panels, datasets, panel, pivot.metric, AT_THE_END, caption)
     if len(ranks) and not pairs.why_no_diagram(ranks):
         work["critical_difference"] = partial(_critical_difference, ranks)
     return work
@@ -100,12 +105,14 @@ def _draw_panels(
     datasets: list[str], panel: Callable[[Axes, str], bool], metric: str, words: str, told: int | str
 ) -> dict[str, bytes] | None:
     """A figure with one panel per data set; None if no panel has anything to draw."""
+    # No figure is better than an empty one
     figure, panels = panel_row(len(datasets), ACROSS)
     drawn = [panel(axes, dataset) for axes, dataset in zip(panels, datasets, strict=True)]
     if not any(drawn):
         return None
     costs = [cost for axes in panels for cost in getattr(axes, "costs", ())]
     share_costs(panels, costs)
+    # Titles, and labels only at the left and below
     for number, (axes, dataset) in enumerate(zip(panels, datasets, strict=True)):
         axes.set_title(dataset)
         axes.set_xlabel(words + (EVENLY if getattr(axes, "evenly", False) else ""))
@@ -142,6 +149,7 @@ def _draw_curves(
 ) -> bool:
     """Draw the curves of one data set; False if there are none."""
     drawn, positive = False, True
+    # Methods without a course on this data set, or with a single point, have no curve
     for method, look in looks.items():
         course = courses.get(CellPosition(method, dataset), pd.DataFrame())
         if not {"metric", name} <= set(course) or not course[name].any():
@@ -150,12 +158,14 @@ def _draw_curves(
         x = by_round[name].mean().to_numpy(float)
         if len(x) < 2:
             continue
+        # Mean with its interval
         mean, half = (by_round["metric"].agg(of).to_numpy(float) for of in ("mean", half_width))
         ends = (mean - half, mean + half) if np.isfinite(half).any() else None
         draw_curve(axes, x, mean, ends, _method_label(pivot, method), look)
         drawn, positive = True, positive and bool((course["metric"] > 0).all())
         if name == "seconds" and course["evenly"].any():
             axes.evenly = True  # type: ignore[attr-defined]
+    # Baselines as lines; logarithmic unless values reach 0
     if drawn:
         _draw_baselines(pivot, axes, dataset)
         axes.set_yscale("log" if positive else "linear")
@@ -167,7 +177,8 @@ def _draw_curves(
 
 def _draw_points(pivot: Pivot, cells: ComparedCells, looks: dict[str, MethodLook], axes: Axes, dataset: str) -> bool:
     """Draw one point per method, and the Pareto front; False if no method sends anything."""
-    found: dict[str, tuple[float, float, float]] = {}
+    points: dict[str, tuple[float, float, float]] = {}
+    # Cost and error of each method that sends something
     for method in looks:
         runs = cells.finished(CellPosition(method, dataset))
         if not runs or not all(traffic_columns([*run.summary], "bytes") for run in runs):
@@ -178,14 +189,16 @@ def _draw_points(pivot: Pivot, cells: ComparedCells, looks: dict[str, MethodLook
         ]
         judged = pivot.judged[CellPosition(method, dataset)]
         if len(values := judged[np.isfinite(judged)]):
-            found[method] = float(np.mean(share)), float(values.mean()), half_width(values)
-    if not any(cost for cost, _, _ in found.values()):
+            points[method] = float(np.mean(share)), float(values.mean()), half_width(values)
+    if not any(cost for cost, _, _ in points.values()):
         return False
-    cost, error = np.array([of[0] for of in found.values()]), np.array([of[1] for of in found.values()])
-    for method, (x, y, half) in found.items():
+    cost, error = np.array([of[0] for of in points.values()]), np.array([of[1] for of in points.values()])
+    # Points with intervals
+    for method, (x, y, half) in points.items():
         look = looks[method]
         drawn: dict[str, Any] = {"color": look.colour, "fillstyle": look.fill, "label": _method_label(pivot, method)}
         axes.errorbar(x, y, half, fmt=look.marker, capsize=2, **drawn)
+    # Baselines, and the front of methods that no other one beats
     _draw_baselines(pivot, axes, dataset)
     if not pivot.larger_is_better:
         _draw_front(axes, cost, error)
@@ -201,6 +214,7 @@ def _critical_difference(placed: pd.DataFrame) -> dict[str, bytes]:
     """Average ranks on an axis; bars join methods without a significant difference in Nemenyi's test."""
     from scikit_posthocs import critical_difference_diagram
 
+    # As high as there are methods
     height = 1.2 + 0.22 * placed.shape[1]
     figure = Figure(figsize=(8, height), layout=ConstrainedLayoutEngine(w_pad=0.3))  # names are outside the axis
     axes = figure.add_subplot()

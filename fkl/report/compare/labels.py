@@ -62,8 +62,8 @@ def varying_keys(flats: Sequence[Flat]) -> list[str]:
 def _of_one_class(key: str, flats: Sequence[Flat]) -> Iterable[list[Flat]]:
     group, _, name = key.rpartition(".")
     by_class: dict[Any, list[Flat]] = {}
-    for one in flats:
-        by_class.setdefault(one.get(f"{group}.{CLASS}") if name != CLASS else "", []).append(one)
+    for flat in flats:
+        by_class.setdefault(flat.get(f"{group}.{CLASS}") if name != CLASS else "", []).append(flat)
     return by_class.values()
 
 

@@ -28,17 +28,20 @@ def pair_verdicts(pivot: Pivot) -> tuple[dict[str, list[PairVerdict]], list[str]
     notes : list of str
         Sentences on missing verdicts.
     """
-    found, notes = {}, []
+    verdict_of, notes = {}, []
+    # Tests compare errors, which are better if smaller
     if pivot.larger_is_better:
         return {}, [f"Methods are not compared in pairs: {pivot.metric} is not an error."]
     for dataset in pivot.datasets:
         unit = pivot.units[dataset]
+        # Methods with values on this data set
         there = [method for method in pivot.methods if CellPosition(method, dataset) in pivot.judged]
         if len(there) < 2 or unit.shared is None:
             continue
         if len(there) > MOST_METHODS:
             notes.append(f"{dataset}: not compared in pairs: {len(there)} methods, but the maximum is {MOST_METHODS}.")
             continue
+        # Each pair on the shared seeds; a zero has no logarithm
         values = {method: pivot.judged[CellPosition(method, dataset)] for method in there}
         pairs, why = {}, ""
         for a, b in combinations(there, 2):
@@ -50,8 +53,8 @@ def pair_verdicts(pivot: Pivot) -> tuple[dict[str, list[PairVerdict]], list[str]
             which = f" with {' and '.join(without_ratio(pivot, dataset))}" if pairs else ""
             notes.append(f"{dataset}: not compared in pairs{which}: {why}.")
         if pairs:
-            found[dataset] = of_data_set(pairs)
-    return found, notes
+            verdict_of[dataset] = of_data_set(pairs)
+    return verdict_of, notes
 
 
 def without_ratio(pivot: Pivot, dataset: str) -> list[str]:
@@ -78,17 +81,20 @@ def average_ranks(pivot: Pivot, sources: Mapping[str, str] | None = None) -> tup
         mean rank.
     notes : list of str
     """
+    # Ranks need columns in which all methods have the same seeds
     ranked = [j for j, name in enumerate(pivot.datasets) if pivot.units[name].shared is not None]
     signed = (-pivot.means if pivot.larger_is_better else pivot.means)[:, ranked]
     everywhere = np.flatnonzero(~np.isnan(signed).any(axis=1))
     methods = [pivot.methods[i] for i in everywhere]
     columns = [pivot.datasets[j] for j in ranked]
+    # Columns of one data set with several settings count once
     of_column = [(sources or {}).get(name, name) for name in columns]
     if len(ranked) < 2 or len(methods) < 2:
         return pd.DataFrame(), []
     if len(set(of_column)) < 2:
         return pd.DataFrame(), [f"No ranks over data sets: all columns are of one data set, {of_column[0]}."]
     names = columns if len(set(of_column)) == len(columns) else of_column
+    # Rank within each column, then the mean by data set
     placed = pd.DataFrame(signed[everywhere].T, names, methods).rank(axis=1)
     placed = placed.groupby(level=0, sort=False).mean().rank(axis=1)
     left = len(pivot.methods) - len(methods)
@@ -98,6 +104,7 @@ def average_ranks(pivot: Pivot, sources: Mapping[str, str] | None = None) -> tup
 
 def why_no_diagram(placed: pd.DataFrame) -> str:
     """Sentence on why a critical-difference diagram of these ranks cannot be drawn; empty if it can be drawn."""
+    # Few data sets or methods would give bars without meaning
     datasets, methods = placed.shape
     if datasets < FEWEST_DATASETS or methods < FEWEST_METHODS:
         return (

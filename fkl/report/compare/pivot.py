@@ -139,6 +139,7 @@ class Pivot:
     def frame(self) -> pd.DataFrame:
         """A table for programs: one row per method and data set with runs, and per baseline and data set."""
         rows = []
+        # A row per method and data set
         for j, dataset in enumerate(self.datasets):
             unit = self.units[dataset]
             about = {"dataset": dataset, "metric": self.metric, "unit": unit.kind}
@@ -151,6 +152,7 @@ class Pivot:
                     row = {"method": method, "kind": "method", **about, "mean": np.nan if failed else self.means[i, j]}
                     row |= {"half_of_interval": self.halves[i, j], "sd": spread, "n": n, "diverged": failed}
                     rows.append(row | {"place": self.places[i, j], "beats_baselines": not self.beaten(i, j)})
+            # Baselines below, without a place
             for baseline, mean in _entries_on(dataset, self.baseline_means).items():
                 rows.append({"method": baseline.method, "kind": "baseline", **about, "mean": mean, "n": unit.n})
         return pd.DataFrame(rows).astype({"place": "Int64", "diverged": "Int64"})
@@ -158,8 +160,10 @@ class Pivot:
     def sheet(self, order: Sequence[int] | None = None, conclusions: Sequence[str] = ()) -> Sheet:
         """The table with these rows, and the baselines below them."""
         order = range(len(self.methods)) if order is None else order
+        # One power of ten per column, so decimals can be compared
         powers = self._powers()
         rows = [[Shown(self.methods[i]), *(self._cell(i, j, power) for j, power in enumerate(powers))] for i in order]
+        # Baselines under a rule
         for name in dict.fromkeys(cell.method for cell in self.baselines):
             means = [self.baseline_means.get(CellPosition(name, dataset), np.nan) for dataset in self.datasets]
             rows.append([Shown(name), *(Shown(self._number(mean, j, powers[j])) for j, mean in enumerate(means))])

@@ -14,6 +14,7 @@ Steps = dict[str, dict[str, dict[str, float | None]]]
 
 def about_steps(cells: ComparedCells, pivot: Pivot) -> list[str]:
     """Sentences on methods without a searched step size, or whose best step size is at the end of the range."""
+    # Which methods were run with one step size only, and whose best one is at an end
     keys, steps = _step_sizes(cells)
     at_end = _at_the_end(keys, steps, pivot)
     alone = [name for name, on in steps.items() if all(len({*some.values()}) == 1 for some in on.values())]
@@ -29,6 +30,7 @@ def about_steps(cells: ComparedCells, pivot: Pivot) -> list[str]:
 
 def _published_rates(cells: ComparedCells, methods: set[str]) -> list[str]:
     """Sentences on methods that ran with the rates of theory, although their authors used others."""
+    # Rates that the authors' script sets, which differ from those of theory
     modules = {run.algorithm: run.config["algo"][CLASS].split(".")[-2] for run, *_ in cells.runs.values()}
     choices = Choices()
     changed = {
@@ -61,19 +63,22 @@ def _step_sizes(cells: ComparedCells) -> tuple[dict[str, str], Steps]:
 
 def _at_the_end(keys: dict[str, str], steps: Steps, pivot: Pivot) -> list[str]:
     """Sentences on best step sizes at the end of the range that was run."""
-    found: dict[str, list[str]] = {}
+    ends_of: dict[str, list[str]] = {}
+    # For each data set and method with several step sizes
     for j, dataset in enumerate(pivot.datasets):
         for name, on in steps.items():
             some = on.get(dataset, {})
             known = sorted({step for step in some.values() if step is not None})
             finite = [i for i, name in enumerate(pivot.methods) if name in some and np.isfinite(pivot.means[i, j])]
+            # Where the best place is, among finite results
             order = np.argsort(pivot.places[:, j], kind="stable")
             best = next((i for i in order if i in finite), None)
             if len(known) < 2 or len(finite) < 2 or best is None or np.isnan(pivot.places[best, j]):
                 continue
+            # At an end, a better step size may lie beyond
             step = some[pivot.methods[best]]
             for end, most, more in ((known[0], "smallest", "smaller"), (known[-1], "largest", "larger")):
                 if step == end:
                     words = f"the best {keys[name]} of {name}, {step:g}, is the {most} that was run: try {more} values."
-                    found.setdefault(words, []).append(dataset)
-    return [f"{' and '.join(datasets)}: {words}" for words, datasets in found.items()]
+                    ends_of.setdefault(words, []).append(dataset)
+    return [f"{' and '.join(datasets)}: {words}" for words, datasets in ends_of.items()]

@@ -42,9 +42,11 @@ class Unit:
 
         Baselines depend only on the data. If they differ between replicates, so do the data.
         """
+        # Values that all methods have
         indexes = [series.index for series in values.values()]
         shared = reduce(lambda one, other: one.intersection(other), indexes)
         counted = shared if len(shared) else max(indexes, key=len)
+        # Several seeds: a seed is a sample; one seed: a replicate is one, if something was drawn anew
         seeds = counted.get_level_values("seed").nunique()
         if seeds > 1:
             return cls("seed", shared if len(shared) else None, seeds, False)
