@@ -61,6 +61,7 @@ lint: $(VENV)/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python scripts/prose.py
+	$(BIN)/python scripts/house.py
 
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .
