@@ -378,7 +378,7 @@ def test_a_study_in_which_fewer_than_two_methods_end_has_an_answer_and_a_page(
     answer = StudyAnswer.of(plan)
     assert answer.finished and answer.sentences[0] in " ".join(said.split())
     expected = "only POF-MKL ended in all seeds" if len(others) > 1 else "no method ended in all seeds"
-    assert expected in answer.sentences[0] and "best" not in answer.sentences[0]
+    assert expected in answer.sentences[0] and "best" not in answer.sentences[0].partition("; not better")[0]
     assert expected in answer.brief("diabetes"), "so says --status"
     assert expected in plan.file.with_suffix(".html").read_text(encoding="utf-8")
     assert "practically equal" not in methods_paragraph(answer)
