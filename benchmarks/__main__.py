@@ -30,14 +30,14 @@ def command(
     if commit is not None:
         rows = against.compared(checked(names), commit)
         print_note(this_machine())
-        Sheet.from_rows(against.HEADINGS, rows, (2, 3)).show(format)
+        Sheet.from_rows(against.HEADINGS, rows, (2, 3)).print_sheet(format)
         sys.exit(int(any(against.SLOWER in row[-1] for row in rows)))
     if names == (FRAMEWORKS,):
         if environments is None:
             raise FklError("frameworks: say where environments are made, --environments FOLDER")
         rows = frameworks.compared(Path(environments))
         print_note(this_machine())
-        return Sheet.from_rows(frameworks.HEADINGS, rows, range(1, 5)).show(format)
+        return Sheet.from_rows(frameworks.HEADINGS, rows, range(1, 5)).print_sheet(format)
     if store is not None:
         series.read(Path(store))  # refused before minutes of measuring
     machine, rows = bench(names)
@@ -47,7 +47,7 @@ def command(
         print_lines(machine, "")
     else:
         print_note(machine)
-    Sheet.from_rows(HEADINGS, rows, range(2, 7)).show(format)
+    Sheet.from_rows(HEADINGS, rows, range(2, 7)).print_sheet(format)
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def compared(folder: Path) -> list[tuple[str, ...]]:
 
 def played(problem: Problem, rounds: int) -> tuple[float, NDArray[np.float64]]:
     """Seconds of the processor that fkl takes for a round after the first one, and the weights after all."""
-    experiment = Experiment(problem.until(rounds), KERNEL, Network(), METHOD, 0, 1, "float32")
+    experiment = Experiment(problem.first_rounds(rounds), KERNEL, Network(), METHOD, 0, 1, "float32")
     left, marks = iter(range(rounds)[::-1]), []
 
     def mark(_: int) -> None:

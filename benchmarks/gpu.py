@@ -59,7 +59,7 @@ def case(K: int, R: int, T: int) -> Case:
         judge: Any = experiment.task.judge(world, experiment.algorithm)
         state = experiment.algorithm.init(world)
         scan = Scan(experiment.algorithm, world, state, judge)
-        given = jax.device_put(scan.given(range(min(scan.length, T)), scan.length))
+        given = jax.device_put(scan.scan_input(range(min(scan.length, T)), scan.length))
 
     def round_seconds() -> float:
         def play() -> None:

@@ -148,7 +148,7 @@ def main() -> None:
             rows.append((name, letter, values[0], values[-1], *ends, *grown))
             print(*rows[-1], file=sys.stderr, flush=True)
         print(f"{name}: {', '.join(f'{letter} = {value}' for letter, value in usual.items())}\n")
-    Sheet.from_rows(HEADINGS, rows).show("markdown")
+    Sheet.from_rows(HEADINGS, rows).print_sheet("markdown")
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def main() -> None:
             rows.append((case.name, case.shape, *figures))
             print(" ".join(rows[-1]), flush=True)
     headings = "method", "case", "fkl, s", "literal, s", "literal / fkl"
-    Sheet.from_rows(headings, rows, numbers=range(2, 5)).show("markdown")
+    Sheet.from_rows(headings, rows, numbers=range(2, 5)).print_sheet("markdown")
 
 
 if __name__ == "__main__":

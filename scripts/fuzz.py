@@ -198,7 +198,7 @@ def _first_round() -> tuple[Any, Any]:
 
     words = ("dataset=file", "dataset.target=y", "algo=ofmkl_avg", "kernels=rbf", "kernels.D=4", "replicates=1")
     run, known = load_run(compose_config(*words)), SharedFacts("run", 1, 1, 10, ("a", "b"), Scale())
-    server = LoneServer(method_of(run), known.common(run), 1)
+    server = LoneServer(method_of(run), known.common_facts(run), 1)
     [down] = server.broadcast(0, 0, [0])
     return server, kind_of(run).example(run, known).play(0, 0, down, 1)[0]
 

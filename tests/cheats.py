@@ -261,7 +261,7 @@ class DrawsOthers(RunningMean):
     """They draw what the next one draws."""
 
     def client(self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn) -> Any:
-        self.streams(common).private(Role.SELECTION, turn.clients.stop, turn.t, 1)
+        self.streams(common).uniform_of_secret(Role.SELECTION, turn.clients.stop, turn.t, 1)
         return super().client(common, client, down, samples, turn)
 
     def streams(self, common: Common) -> Streams:

@@ -21,7 +21,7 @@ ONE_IS_ENOUGH = ("cod_rna",)
 
 def need(files: tuple[DataFile, ...]) -> None:
     """Skip the test unless all of the files are here."""
-    missing = [file.name for file in files if STORE.find(file) is None]
+    missing = [file.name for file in files if STORE.find_file(file) is None]
     if missing:
         pytest.skip(f"{', '.join(missing)} not in {DATA} (set FKL_DATA)")
 
@@ -29,7 +29,7 @@ def need(files: tuple[DataFile, ...]) -> None:
 def need_data(data: Any) -> Any:
     """The data set, or the one of this name; skip the test unless its files are here."""
     data = registry.named_dataset(data) if isinstance(data, str) else data
-    found = [file for file in data.data_files if STORE.find(file) is not None]
+    found = [file for file in data.data_files if STORE.find_file(file) is not None]
     need(tuple(found) if found and data.name in ONE_IS_ENOUGH else data.data_files)
     return data
 

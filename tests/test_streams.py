@@ -17,7 +17,7 @@ def test_rounds_may_be_drawn_together(rounds: list[int], size: int, replicates: 
     together = streams.uniform_of_rounds(Role.FEATURES, rounds, size)
     assert together.tolist() == [streams.uniform(Role.FEATURES, t, size).tolist() for t in rounds]
     own = streams.private_of_rounds(Role.PHASES, 2, rounds, size)
-    assert own.tolist() == [streams.private(Role.PHASES, 2, t, size).tolist() for t in rounds]
+    assert own.tolist() == [streams.uniform_of_secret(Role.PHASES, 2, t, size).tolist() for t in rounds]
 
 
 def test_a_party_draws_rounds_of_its_own_and_of_what_all_share() -> None:

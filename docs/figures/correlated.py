@@ -52,7 +52,7 @@ def cells(claim: str, correlation: float, pairs: int) -> list[str]:
         with suppress(FklError):
             found.append({"rows": of_rows, "time": of_rounds}[claim](rng, correlation))
     level = sum(one.p < 0.05 for one in found) / pairs
-    covered = np.mean([low <= 0 <= high for low, high in (one.interval() for one in found)])
+    covered = np.mean([low <= 0 <= high for low, high in (one.confidence_interval() for one in found)])
     return [with_error(level, pairs), with_error(covered, len(found)), f"{1 - len(found) / pairs:.2f}"]
 
 

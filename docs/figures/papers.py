@@ -95,7 +95,7 @@ def verdict_of(row: Row, evidence: Evidence, answers: dict[str, TheoremsAnswer],
     """The verdict column: how many claims agree, what a figure shows, or whether a theorem holds."""
     number = row.command.rpartition("/")[2]
     if row.command.startswith("fkl table"):
-        tally = evidence.tally(number)
+        tally = evidence.tally_outcomes(number)
         counts = [f"{count} {mark.words}" for mark, count in tally.items() if mark in (*COUNTED, MISSING)]
         times = f"{tally[TIME]} run times, without a verdict" if TIME in tally else ""
         return ", ".join(filter(None, (*counts, times))) or "nothing is printed; ours alone"

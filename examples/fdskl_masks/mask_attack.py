@@ -84,15 +84,15 @@ class Listener(Worker):
     def play(self) -> Actor:
         """One call of Algorithm 3 per feature."""
         for s in range(self.method.iterations):
-            found = yield from self.summed(s, self.rows)
+            found = yield from self.sum_angles(s, self.rows)
             self.known[s] = self.rows
             if found is not None:
                 self.angles[s] = found
 
-    def mask(self, s: int, shape: tuple[int, ...]) -> Array:
+    def draw_mask(self, s: int, shape: tuple[int, ...]) -> Array:
         """As in a worker, with the same result for a repeated request."""
         if s not in self.drawn:
-            self.drawn[s] = super().mask(s, shape)
+            self.drawn[s] = super().draw_mask(s, shape)
         return self.drawn[s]
 
 
@@ -123,7 +123,7 @@ class Overheard:
     def from_protocol(cls, method: Fdskl, common: Common, problem: Vertical) -> "Overheard":
         """The calls of Algorithm 3 for the batch of the last iteration, and all features so far."""
         _, holders = method.dealt(common, problem)
-        rows = Dsg.learner(method, common, problem).batches[-1]
+        rows = Dsg.first_learner(method, common, problem).batches[-1]
         workers = [Listener(method, holder, Wire(), rows=rows) for holder in holders]  # type: ignore[arg-type]
         return cls(method, common, problem, workers, rows, listen(workers))
 
@@ -136,7 +136,7 @@ class Overheard:
 def listen(workers: Iterable[Worker]) -> list[Heard]:
     """All letters of these workers."""
     heard: list[Heard] = []
-    Mail([ActorInSight(worker.play(), worker.wire) for worker in workers], heard).deliver()
+    Mail([ActorInSight(worker.play(), worker.wire) for worker in workers], heard).deliver_letters()
     return heard
 
 
@@ -228,7 +228,7 @@ def _less_own_parts(play: Overheard, heard: list[Heard], members: tuple[int, ...
     """Messages minus the attackers' own contributions."""
     # Unknowns of each message, from the trees that all workers know
     root, apart = play.duties(s)
-    trees = dict(zip((MASKED, MASK), play.workers[root].trees(root, apart), strict=True))
+    trees = dict(zip((MASKED, MASK), play.workers[root].sum_trees(root, apart), strict=True))
     leaves = {
         (kind, link): under for kind, tree in trees.items() for under, link in zip(tree.sent, tree.links, strict=True)
     }
@@ -240,8 +240,8 @@ def _less_own_parts(play: Overheard, heard: list[Heard], members: tuple[int, ...
     payload = np.stack([message.values for message in heard])
     for member in members:
         worker = play.workers[member]
-        payload = payload - values[:, member, None, None] * worker.partial(s, play.rows)
-        payload = payload - masks[:, member, None, None] * worker.mask(s, payload.shape[1:])
+        payload = payload - values[:, member, None, None] * worker.partial_products(s, play.rows)
+        payload = payload - masks[:, member, None, None] * worker.draw_mask(s, payload.shape[1:])
         values[:, member] = masks[:, member] = 0
         if member == apart:
             payload = payload - stays[:, None, None] * worker.phases(s)

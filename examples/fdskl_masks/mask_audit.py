@@ -93,7 +93,7 @@ def main(words: list[str]) -> None:
     print_lines(*sentences(frame), "")
     shares = frame.pivot_table(BUT_FOR_A_SHIFT, "attacker", "masks", sort=False)
     rows = [[name, *map(_share, row)] for name, row in zip(shares.index, shares.to_numpy(), strict=True)]
-    Sheet.from_rows(["recovered up to a shift", *shares], rows, range(1, 1 + shares.shape[1])).show()
+    Sheet.from_rows(["recovered up to a shift", *shares], rows, range(1, 1 + shares.shape[1])).print_sheet()
     print_lines("", *conclusion(frame), f"all columns: {FILE}")
     FILE.parent.mkdir(exist_ok=True)
     frame.to_csv(FILE, index=False)
@@ -142,7 +142,7 @@ def audit(method: Fdskl, common: Common, problem: Vertical, masks: tuple[str, ..
 
 def _rows(played: Played) -> Iterator[dict[str, object]]:
     problem, method = played.heard.problem, played.heard.method
-    sent = method.learner(played.heard.common, problem).sent(method.iterations)
+    sent = method.first_learner(played.heard.common, problem).sent(method.iterations)
     scalars = sum(int(count[:, 1].sum()) for count in sent.values())
     for name, attackers in played.attackers().items():
         own = [problem.groups[member] for member in attackers or ()]

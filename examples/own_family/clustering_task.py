@@ -41,7 +41,7 @@ class ClusteringTask(StreamTask):
         """How far samples are from their centres."""
         return Distortion(world.problem, len(world.streams.replicates))
 
-    def beside(self, method: Algorithm, dictionary: Dictionary, cache: Path | None) -> float:
+    def hindsight_losses(self, method: Algorithm, dictionary: Dictionary, cache: Path | None) -> float:
         """Mean squared distance of all samples from their mean in the kernel's space: the distortion of one centre."""
         x = self.problem.x[self.problem.present].astype(np.float64)
         x = x[:: -(-len(x) // MOST_SAMPLES)]
@@ -58,14 +58,14 @@ class ClusteringTask(StreamTask):
         """One figure."""
         return {"distortion": Panel("mean squared distance so far", {"distortion": "from the nearest centre"})}
 
-    def shown(self, world: World, outcome: Any) -> dict[str, Any]:
+    def values_to_show(self, world: World, outcome: Any) -> dict[str, Any]:
         """Centres and distances, whose replicates and clients come first."""
         told = {"nearest": outcome.nearest, "distance": outcome.distance}
         for name, values in told.items():
             require_shape(name, values, len(world.streams.replicates), world.problem.clients)
         return told
 
-    def probes(self, outcome: Any, numbers: np.random.Generator) -> Iterator[Probe]:
+    def other_targets(self, outcome: Any, numbers: np.random.Generator) -> Iterator[Probe]:
         """Other targets, which change nothing ever."""
         yield Probe(replace(self.problem, y=other_values(self.problem.y, numbers)), "other targets")
 

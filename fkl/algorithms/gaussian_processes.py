@@ -167,14 +167,14 @@ class Moments(Summable):
 
     def _sums_of_samples(self) -> NDArray[np.float64]:
         """Sum over all clients and samples, (R, N, L)."""
-        return self._sums(*self._samples())
+        return self._sums_over(*self._all_samples())
 
-    def _samples(self) -> list[Array]:
+    def _all_samples(self) -> list[Array]:
         """The arrays x, y and weight, with all samples of all clients along the second axis."""
         rows = self.x.shape[1] * self.x.shape[2]
         return [part.reshape(len(part), rows, *part.shape[3:]) for part in (self.x, self.y, self.weight)]
 
-    def _sums(self, x: Array, y: Array, weight: Array) -> NDArray[np.float64]:
+    def _sums_over(self, x: Array, y: Array, weight: Array) -> NDArray[np.float64]:
         """Sums over these samples, (R, N, L)."""
         gram, pull = self.bank.moments(x, y, weight, self.chosen)
         return array_namespace(gram).concatenate([lower_triangle(gram), pull], axis=-1)

@@ -200,24 +200,24 @@ class FedAvg(LocalTraining):
     def train(self, common: Common, client: Any, down: Any, samples: Any, turn: Turn) -> tuple[Any, Any, Any]:
         """Predict with the server's theta, take E steps, and send their sum."""
         loss = self.local_loss(common, down, samples)
-        return client, Change(loss.message(self.change(common, loss))), loss.outcome(loss.at_server)
+        return client, Change(loss.message(self.sum_of_steps(common, loss))), loss.outcome(loss.at_server)
 
-    def change(self, common: Common, loss: Loss) -> Array:
+    def sum_of_steps(self, common: Common, loss: Loss) -> Array:
         """The sum of a client's steps from the server's theta."""
         point = loss.at_server
         for _ in range(self.local_steps):
-            point = point - self.rate(common) * (loss.gradient(point) + self.correction(loss, point))
+            point = point - self.rate(common) * (loss.gradient(point) + self.correction_term(loss, point))
         return point - loss.at_server
 
-    def correction(self, loss: Loss, point: Array) -> Array | float:
+    def correction_term(self, loss: Loss, point: Array) -> Array | float:
         """The term that a method adds to the gradient at a point."""
         return 0.0
 
     def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
         """Learn from the clients' mean change."""
-        return self.rule(server, up.theta.mean(share))
+        return self.server_update(server, up.theta.mean(share))
 
-    def rule(self, server: Any, change: Array) -> Any:
+    def server_update(self, server: Any, change: Array) -> Any:
         """The server's update rule: here a step along the mean change (R, N, P)."""
         return DescentServer(server.theta + self.eta_server * change)
 
@@ -242,7 +242,7 @@ class FedAvgM(FedAvg):
         """Start from theta = v = 0."""
         return MomentumServer(zero_theta(common), zero_theta(common)), None
 
-    def rule(self, server: MomentumServer, change: Array) -> MomentumServer:
+    def server_update(self, server: MomentumServer, change: Array) -> MomentumServer:
         """Take a step along the momentum."""
         momentum = self.beta * server.momentum + change
         return MomentumServer(server.theta + self.eta_server * momentum, momentum)
@@ -274,7 +274,7 @@ class AdaptiveFedAvg(FedAvg):
         nothing = zero_theta(common)
         return AdaptiveServer(nothing, nothing, nothing + self.tau**2), None
 
-    def rule(self, server: AdaptiveServer, change: Array) -> AdaptiveServer:
+    def server_update(self, server: AdaptiveServer, change: Array) -> AdaptiveServer:
         """The update of Algorithm 2."""
         m = self.beta_1 * server.m + (1 - self.beta_1) * change
         v = self.second_moment(server.v, change**2)
@@ -333,7 +333,7 @@ class FedProx(FedAvg):
 
     mu: float = key(0.1, "Weight of the proximal term; 0 is FedAvg.", least=0)
 
-    def correction(self, loss: Loss, point: Array) -> Array:
+    def correction_term(self, loss: Loss, point: Array) -> Array:
         """The gradient of the proximal term."""
         return self.mu * (point - loss.at_server)
 
@@ -396,13 +396,13 @@ class Scaffold(FedAvg):
         """Predict with the server's theta, take the corrected steps, and send both changes."""
         c = down.control.values[:, None]
         loss = self.local_loss(common, down, samples, c - client.control)
-        change = loss.dense(self.change(common, loss))
+        change = loss.dense(self.sum_of_steps(common, loss))
         control = client.control - c - change / (self.local_steps * self.rate(common))
         up = ScaffoldUp(PerClient(change), PerClient(control - client.control))
         here = samples.present[:, None, None]
         return ScaffoldClient(common.xp.where(here, control, client.control)), up, loss.outcome(loss.at_server)
 
-    def correction(self, loss: Loss, point: Array) -> Array:
+    def correction_term(self, loss: Loss, point: Array) -> Array:
         """The difference c - c_k."""
         return loss.at_own
 
@@ -442,14 +442,14 @@ class QFedAvg(FedAvg):
     def train(self, common: Common, client: None, down: Any, samples: Any, turn: Turn) -> tuple[None, QFedAvgUp, Any]:
         """Predict with the server's theta, take E steps, and send their sum and h_k."""
         loss = self.local_loss(common, down, samples)
-        change, F = self.change(common, loss), loss.value(loss.at_server) + LEAST_LOSS
+        change, F = self.sum_of_steps(common, loss), loss.value(loss.at_server) + LEAST_LOSS
         curvature = self.q * F ** (self.q - 1) * loss.squared_norm(change) / self.rate(common) + F**self.q
         up = QFedAvgUp(loss.message(F[..., None] ** self.q * change), PerClient(curvature))
         return None, up, loss.outcome(loss.at_server)
 
     def server(self, common: Common, server: DescentServer, up: QFedAvgUp, share: Array, turn: Turn) -> DescentServer:
         """Step along the ratio of two means."""
-        return self.rule(server, up.theta.mean(share) / up.curvature.mean(share)[..., None])
+        return self.server_update(server, up.theta.mean(share) / up.curvature.mean(share)[..., None])
 
 
 @dataclass
@@ -505,7 +505,7 @@ class Ditto(Personal):
         own = loss.at_own
         for _ in range(self.local_steps):
             own = own - self.rate(common) * (loss.gradient(own) + self.lam_k * (own - loss.at_server))
-        return self.change(common, loss), own
+        return self.sum_of_steps(common, loss), own
 
 
 @dataclass(frozen=True)

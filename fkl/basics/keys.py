@@ -29,7 +29,7 @@ class KeyDeclaration:
     among: tuple[str, ...] = ()
     must: str = ""
 
-    def allows(self, value: Any) -> bool:
+    def is_within_limits(self, value: Any) -> bool:
         """Whether a value other than None is within the limits; a number that has limits is finite."""
         if self.among:
             return value in self.among
@@ -52,7 +52,7 @@ class KeyDeclaration:
         }
         return {name: limit for name, limit in limits.items() if limit is not None}
 
-    def allowed(self, annotation: str) -> str:
+    def allowed_values(self, annotation: str) -> str:
         """What a value of a field of this type must be, in words; empty if anything is allowed."""
         if self.must or not (self.among or self.bounds):
             return self.must
@@ -116,13 +116,13 @@ class Keys:
             require_words(name, getattr(self, name), kind)
         for name, (declared, _) in declared_keys(cls).items():
             value = getattr(self, name)
-            self.require(value is None or declared.allows(value), name)
+            self.require(value is None or declared.is_within_limits(value), name)
 
     def require(self, condition: bool, name: str) -> None:
         """Refuse the value of a key unless the condition holds; the message states the field's limits."""
         cls: Any = type(self)
         one, annotation = declared_keys(cls)[name]
-        require(condition, name, getattr(self, name), one.allowed(annotation))
+        require(condition, name, getattr(self, name), one.allowed_values(annotation))
 
 
 @cache

@@ -82,13 +82,13 @@ class PointwiseLoss(NamedTuple):
             return xp.where(f > y, 1 - self.at, 0.0) - xp.where(f < y, self.at, 0.0)
         return 2 * xp.clip(f - y, -self.at, self.at)
 
-    def largest(self, U: NDArray[np.float64], Y: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def largest_values(self, U: NDArray[np.float64], Y: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The largest loss and |derivative| for |f| <= U and |y| <= Y; a convex loss has them at the corners."""
         f = np.stack([-U, -U, U, U])
         y = np.multiply.outer([-1.0, 1.0, -1.0, 1.0], np.full(U.shape, 1.0 if self.classes else Y))
         return self.value(f, y).max(axis=0), np.abs(self.derivative(f, y)).max(axis=0)
 
-    def envelope(self, f: Array, y: Array, width: float) -> tuple[Array, Array]:
+    def moreau_envelope(self, f: Array, y: Array, width: float) -> tuple[Array, Array]:
         """The Moreau envelope of HINGE or QUANTILE, at most width / 2 below it, and its derivative by f."""
         xp = array_namespace(f)
         low, high, u, sign = (-self.at, 1 - self.at, f - y, 1.0) if self.kind == QUANTILE else (0, 1, 1 - y * f, -y)
@@ -109,7 +109,7 @@ class PointwiseLoss(NamedTuple):
         """The column of the loss itself."""
         return "loss" if "loss" in self.columns else self.columns[0]
 
-    def shown(self, f: Array, y: Array, value: Any = None) -> dict[str, Any]:
+    def errors_of_predictions(self, f: Array, y: Array, value: Any = None) -> dict[str, Any]:
         """What each prediction adds to the columns; one that names no class is right by chance.
 
         For two classes f = 0 names none, and is half a mistake. For C classes f is the class, or C if it names none,

@@ -67,7 +67,7 @@ class Streams:
     def generators(self, role: Role) -> list[np.random.Generator]:
         """One generator per replicate, at the start of its stream."""
         self._require_shared(role)
-        entropy = [self._sequence(replicate, role).entropy for replicate in self.replicates]
+        entropy = [self._seed_sequence(replicate, role).entropy for replicate in self.replicates]
         return [np.random.default_rng(np.random.SeedSequence(one)) for one in entropy]  # spawning is allowed
 
     def of_all_replicates(self, role: Role) -> np.random.Generator:
@@ -97,13 +97,13 @@ class Streams:
         drawn = [stream.random(skipped + count)[skipped:] for stream in self._of_round(role, [block, 0, draw, t])]
         return np.stack(drawn).reshape(len(self.replicates), len(clients), size)
 
-    def alike(self, role: Role, t: int, size: int) -> NDArray[np.float64]:
+    def uniform_for_all(self, role: Role, t: int, size: int) -> NDArray[np.float64]:
         """Numbers in [0, 1) of round t, (size,), that all replicates share; they do not depend on the size."""
         self._require_own(role, range(0))  # belongs to no single party, but others must not draw from it
         sequence = np.random.SeedSequence((self._seed, 0, int(role)))
         return np.random.Generator(np.random.Philox(sequence, counter=[0, 0, 0, t])).random(size)
 
-    def private(self, role: Role, client: int, t: int, size: int) -> NDArray[np.float64]:
+    def uniform_of_secret(self, role: Role, client: int, t: int, size: int) -> NDArray[np.float64]:
         """Numbers in [0, 1) of shape (R, size) for round t from a client's own secret seed."""
         self._require_own(role, range(client, client + 1))
         start = [0, 0, 0, t]
@@ -113,11 +113,11 @@ class Streams:
     def uniform_of_rounds(self, role: Role, rounds: Sequence[int], size: int) -> NDArray[np.float64]:
         """Numbers of `uniform` for several rounds, (T, R, size), in half the time, if all parties share the role."""
         self._require_shared(role)
-        sequences = [self._sequence(replicate, role) for replicate in self.replicates]
+        sequences = [self._seed_sequence(replicate, role) for replicate in self.replicates]
         return np.stack([_of_rounds(sequence, rounds, size) for sequence in sequences], axis=1)
 
     def private_of_rounds(self, role: Role, client: int, rounds: Sequence[int], size: int) -> NDArray[np.float64]:
-        """Numbers of `private` for several rounds at once, (T, R, size)."""
+        """Numbers of `uniform_of_secret` for several rounds at once, (T, R, size)."""
         self._require_own(role, range(client, client + 1))
         sequences = [_seed_sequence(self._seed, replicate, role, client) for replicate in self.replicates]
         return np.stack([_of_rounds(sequence, rounds, size) for sequence in sequences], axis=1)
@@ -138,10 +138,10 @@ class Streams:
 
     def _of_round(self, role: Role, counter: list[int]) -> list[np.random.Generator]:
         """One generator per replicate, at the position of a round's numbers in the stream."""
-        sequences = [self._sequence(replicate, role) for replicate in self.replicates]
+        sequences = [self._seed_sequence(replicate, role) for replicate in self.replicates]
         return [np.random.Generator(np.random.Philox(sequence, counter=counter)) for sequence in sequences]
 
-    def _sequence(self, replicate: int, role: Role) -> np.random.SeedSequence:
+    def _seed_sequence(self, replicate: int, role: Role) -> np.random.SeedSequence:
         return _seed_sequence(self._seed, replicate, role)
 
 
@@ -210,8 +210,8 @@ class OwnStreams(Streams):
     def _seed(self) -> int:
         return self._all._seed
 
-    def _sequence(self, replicate: int, role: Role) -> np.random.SeedSequence:
-        return self._all._sequence(replicate, role)
+    def _seed_sequence(self, replicate: int, role: Role) -> np.random.SeedSequence:
+        return self._all._seed_sequence(replicate, role)
 
     def _require_shared(self, role: Role) -> None:
         if role not in self._shared:

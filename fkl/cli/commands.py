@@ -329,7 +329,7 @@ def plan(words: tuple[str, ...], multirun: bool, config_dir: str | None) -> None
 
     lines, rows = plan_sweep(words, folders)
     print_lines(*lines, "")
-    Sheet.from_rows(["of these", "runs", "one", "all"], rows, [1, 2, 3]).show()
+    Sheet.from_rows(["of these", "runs", "one", "all"], rows, [1, 2, 3]).print_sheet()
 
 
 @commands.command(options_metavar="[--dry-run|--pilot|--register|--status]")
@@ -426,11 +426,11 @@ def data_list(format: str) -> None:
 
     listings = registry.list_datasets(_data_store())
     if format != "table":
-        Sheet.from_rows(registry.Listing._fields, listings).show(format)
+        Sheet.from_rows(registry.Listing._fields, listings).print_sheet(format)
         return
     from fkl.screen.messages import print_lines
 
-    Sheet.from_rows(["name", "files", "size", "what it is"], [one[:4] for one in listings], [2]).show()
+    Sheet.from_rows(["name", "files", "size", "what it is"], [one[:4] for one in listings], [2]).print_sheet()
     print_lines(
         "",
         f"Files are in {_data_store().folder}; FKL_DATA names another folder.",

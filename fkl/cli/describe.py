@@ -355,7 +355,12 @@ def _keys_of_node(group: str, made: Class, node: dict[str, Any]) -> Iterator[Des
         value = _yaml_text(node.get(name, "" if declared.default is GIVEN else declared.default))
         kind = _type_in_words(annotation, declared.among)
         yield DescribedKey(
-            start + name, kind, value, declared.allowed(annotation), _plain_words(declared.meaning), declared.bounds
+            start + name,
+            kind,
+            value,
+            declared.allowed_values(annotation),
+            _plain_words(declared.meaning),
+            declared.bounds,
         )
 
 

@@ -61,7 +61,7 @@ def describe_data(words: tuple[str, ...], folders: Sequence[Path] = ()) -> None:
     print_lines(*_of_table(run, table), "")
     features, more = _of_features(table)
     if features is not None:
-        features.show()
+        features.print_sheet()
     print_lines(*more, "", *held)
 
 
@@ -78,15 +78,15 @@ def _show_check(run: Run, data: TableFile) -> None:
     lines = checked.fault_lines()
     for line in lines if len(lines) > 1 else ():
         print_refusal(FklError(line))
-    columns_sheet(checked.decisions).show()
+    columns_sheet(checked.decisions).print_sheet()
     if len(checked.site_names) > 1:
         rows = checked.by_site()
         headings = SITE_HEADINGS if any(one.only_there for one in rows) else SITE_HEADINGS[:-1]
         shown = [one[: len(headings)] for one in rows[:SITE_ROWS_SHOWN]]
-        Sheet.from_rows([*headings], shown, [3]).show()
+        Sheet.from_rows([*headings], shown, [3]).print_sheet()
         if len(rows) > SITE_ROWS_SHOWN:
             print_lines(f"... and {len(rows) - SITE_ROWS_SHOWN} more rows: {_site_columns_saved(run, rows)}")
-        for line in checked.apart() if lines else ():  # without faults, reading the table says so, too
+        for line in checked.columns_apart() if lines else ():  # without faults, reading the table says so, too
             print_note(line)
     if len(lines) == 1:
         raise FklError(lines[0])

@@ -58,7 +58,7 @@ def show_list(group: str | None, format: str = "table", folders: Sequence[Path] 
     families = by_family(list(abouts_of), folders) if group == "algo" else {WORDS[group]: list(abouts_of)}
     if format != "table":
         rows = [(name, family, abouts_of[name]) for family, names in families.items() for name in names]
-        Sheet.from_rows([group, "family", "what it is"], rows).show(format)
+        Sheet.from_rows([group, "family", "what it is"], rows).print_sheet(format)
         return
     page = HelpFormatter(width=text_width())
     for family, names in families.items():
@@ -103,9 +103,9 @@ def _show_groups(format: str, folders: Sequence[Path]) -> None:
     rows = [("algo", family, listed) for family, listed in by_family(names["algo"], folders).items()]
     rows += [(group, about, names[group]) for group, about in WORDS.items()]
     if format != "table":
-        Sheet.from_rows(["group", "what it is", "names"], [(*row, ", ".join(listed)) for *row, listed in rows]).show(
-            format
-        )
+        Sheet.from_rows(
+            ["group", "what it is", "names"], [(*row, ", ".join(listed)) for *row, listed in rows]
+        ).print_sheet(format)
         return
     for group, about, listed in rows:
         print_lines(

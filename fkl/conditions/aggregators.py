@@ -52,14 +52,14 @@ class Aggregate(SumOnly):
 
 @dataclass(frozen=True)
 class Aggregator(OnMessages):
-    """Base class of aggregators; a subclass defines `combined`.
+    """Base class of aggregators; a subclass defines `combine_messages`.
 
     Present clients count equally, whatever their shares in a mean.
     """
 
     on_a_graph = False
 
-    def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
+    def combine_messages(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
         """The aggregate (R, P) of messages (R, n, P); `sent` marks the entries that were sent, None for all."""
         raise NotImplementedError
 
@@ -117,7 +117,7 @@ class Aggregator(OnMessages):
             ]
             sent = np.concatenate([one.reshape(*one.shape[:2], -1) for one in there], axis=2)
         # One vector for all clients, cut into the payloads again
-        combined = self.combined(np.concatenate(flat, axis=2), sent)
+        combined = self.combine_messages(np.concatenate(flat, axis=2), sent)
         of_each = np.split(combined, np.cumsum([one.shape[2] for one in flat])[:-1], axis=1)
         aggregates = [
             Aggregate(payload, own.reshape(part.shape[0], *part.shape[2:]))
@@ -134,7 +134,7 @@ class Median(Aggregator):
     clients that send it. `TrimmedMean` with nothing trimmed is then the mean.
     """
 
-    def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
+    def combine_messages(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
         """The middle value, or the mean of the two middle values."""
         ordered, count = in_order(messages, sent)
         return trimmed_share(ordered, count, np.maximum(count - 1, 0) // 2)
@@ -182,7 +182,7 @@ class TrimmedMean(Tolerant):
         """Whether nothing is trimmed."""
         return not self.false_ones(n)
 
-    def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
+    def combine_messages(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
         """The mean of the values that remain."""
         ordered, count = in_order(messages, sent)
         return trimmed_share(ordered, count, (self.byzantine * count + ROUNDING).astype(np.int64))
@@ -200,20 +200,20 @@ class Krum(Tolerant):
         """Refuse n < 2 f + 3."""
         self.require_at_least(n, 2)
 
-    def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
+    def combine_messages(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
         """The mean of the chosen messages."""
         n = messages.shape[1]
         f = self.false_ones(n)
         best = relative_scores(krum_scores(squared_distances(messages), f)).argsort(axis=1, kind="stable")[
-            :, : self.kept(n, f)
+            :, : self.count_chosen(n, f)
         ]
         return np.take_along_axis(messages, best[..., None], axis=1).mean(axis=1)
 
     def is_mean(self, n: int) -> bool:
         """Whether all messages are chosen."""
-        return self.kept(n, self.false_ones(n)) >= n
+        return self.count_chosen(n, self.false_ones(n)) >= n
 
-    def kept(self, n: int, f: int) -> int:
+    def count_chosen(self, n: int, f: int) -> int:
         """Number of messages that are chosen."""
         return 1
 
@@ -226,7 +226,7 @@ class MultiKrum(Krum):
         None, "Number of messages in the mean; None for n - f.", least=1, must="an integer >= 1, or null for n - f"
     )
 
-    def kept(self, n: int, f: int) -> int:
+    def count_chosen(self, n: int, f: int) -> int:
         """`keep`, or n - f."""
         return n - f if self.keep is None else min(self.keep, n)
 
@@ -248,7 +248,7 @@ class Bulyan(Tolerant):
         """Refuse n < 4 f + 3."""
         self.require_at_least(n, 4)
 
-    def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
+    def combine_messages(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
         """Choose messages one after another, and return the mean of the values nearest to their median."""
         R, n = messages.shape[:2]
         # As in Bulyan: choose n - 2 f messages by Krum, one after another ...
@@ -283,7 +283,7 @@ class GeometricMedian(Aggregator):
         above=0,
     )
 
-    def combined(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
+    def combine_messages(self, messages: Array, sent: NDArray[np.bool_] | None) -> Array:
         """The mean with weights that are the inverse distances to the last mean."""
         middle = np.median(messages, axis=1)
         typical = np.median(np.linalg.norm(messages - middle[:, None], axis=2), axis=1, keepdims=True)

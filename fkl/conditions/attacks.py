@@ -48,7 +48,7 @@ class Attack(OnMessages):
         """Number of attackers in a round."""
         return int(self.share * common.clients + ROUNDING) if t + 1 >= self.from_round else 0
 
-    def attackers(self, common: Common, t: int, clients: NDArray[np.int64] | range) -> NDArray[np.bool_]:
+    def are_attackers(self, common: Common, t: int, clients: NDArray[np.int64] | range) -> NDArray[np.bool_]:
         """Whether these clients attack in a round, (R, K)."""
         count = self.count(common, t)
         drawn = [one.permutation(common.clients) < count for one in common.streams.generators(Role.ATTACKERS)]
@@ -58,12 +58,12 @@ class Attack(OnMessages):
         """The honest message, or the false one of an attacker."""
         if message is None or self.count(common, turn.t) == 0:
             return memory, message
-        attack = self.attackers(common, turn.t, turn.clients)
+        attack = self.are_attackers(common, turn.t, turn.clients)
         honest = [payload.dense() for payload in payloads_of(message)]
-        sent = [replace_payload(one, attack, self.false(one, turn, number)) for number, one in enumerate(honest)]
+        sent = [replace_payload(one, attack, self.false_values(one, turn, number)) for number, one in enumerate(honest)]
         return memory, rebuild_message(message, sent)
 
-    def false(self, honest: PerClient, turn: Turn, number: int) -> Array:
+    def false_values(self, honest: PerClient, turn: Turn, number: int) -> Array:
         """The values that attackers send for the payload with this number in their message, (R, K, ...)."""
         raise NotImplementedError
 
@@ -81,7 +81,7 @@ class SignFlip(Scaled):
 
     scale: float = key(1.0, "Above 0.", above=0)
 
-    def false(self, honest: PerClient, turn: Turn, number: int) -> Array:
+    def false_values(self, honest: PerClient, turn: Turn, number: int) -> Array:
         """The honest values times -scale."""
         return -self.scale * honest.values
 
@@ -90,7 +90,7 @@ class SignFlip(Scaled):
 class Zero(Attack):
     """Attackers send zeros."""
 
-    def false(self, honest: PerClient, turn: Turn, number: int) -> Array:
+    def false_values(self, honest: PerClient, turn: Turn, number: int) -> Array:
         """Send zeros instead of the true values."""
         return np.zeros_like(honest.values)
 
@@ -101,7 +101,7 @@ class RandomNoise(Scaled):
 
     scale: float = key(1.0, "Standard deviation of every entry, above 0.", above=0)
 
-    def false(self, honest: PerClient, turn: Turn, number: int) -> Array:
+    def false_values(self, honest: PerClient, turn: Turn, number: int) -> Array:
         """Noise from N(0, scale^2) in all entries."""
         shape = honest.values.shape
         return self.scale * gaussian_draws(turn, Role.ATTACK, honest.values[0, 0].size, number).reshape(shape)
@@ -125,7 +125,7 @@ class LabelFlip(Attack):
         other, false, _ = play(other, samples.flipped() if turn.t + 1 >= self.from_round else samples)
         # Only attackers' messages are replaced
         if message is not None and self.count(common, turn.t) > 0:
-            attack = self.attackers(common, turn.t, turn.clients)
+            attack = self.are_attackers(common, turn.t, turn.clients)
             pairs = zip(payloads_of(message), payloads_of(false), strict=True)
             message = rebuild_message(
                 message, [replace_payload(one.dense(), attack, lie.dense().values) for one, lie in pairs]
@@ -173,7 +173,7 @@ class Alie(Attack):
         if message is None or self.count(common, turn.t) == 0:
             return memory, message, share
         senders = np.arange(len(share)) if turn.senders is None else turn.senders
-        attack = self.attackers(common, turn.t, senders) & (share > 0)
+        attack = self.are_attackers(common, turn.t, senders) & (share > 0)
         honest = (share > 0) & ~attack
         dense = [payload.dense() for payload in payloads_of(message)]
         return memory, rebuild_message(message, [self._with_false(one, attack, honest) for one in dense]), share
@@ -186,10 +186,12 @@ class Alie(Attack):
         count = np.maximum(is_honest.sum(axis=1, keepdims=True), 1)
         mean = np.where(is_honest, values, 0).sum(axis=1, keepdims=True) / count
         spread = np.sqrt((np.where(is_honest, values - mean, 0) ** 2).sum(axis=1, keepdims=True) / count)
-        z = np.array([self._quantile(*one) for one in zip(attack.sum(axis=1), honest.sum(axis=1), strict=True)])
+        z = np.array(
+            [self._largest_deviation(*one) for one in zip(attack.sum(axis=1), honest.sum(axis=1), strict=True)]
+        )
         return replace_payload(sent, attack, np.broadcast_to(mean - with_axes_of(values, z) * spread, values.shape))
 
-    def _quantile(self, attackers: int, honest: int) -> float:
+    def _largest_deviation(self, attackers: int, honest: int) -> float:
         if self.z is not None or honest == 0:
             return self.z or 0.0
         n = attackers + honest

@@ -60,7 +60,7 @@ class Seen:
     inside: NDArray[np.bool_]
 
     @classmethod
-    def nothing(cls, *shape: int) -> "Seen":
+    def before_first_score(cls, *shape: int) -> "Seen":
         """No score yet."""
         return cls(np.full(shape, np.nan), np.zeros(shape, bool))
 
@@ -136,7 +136,7 @@ class Canaries(OnMessages):
         allowed = f"null for {method.label}, whose choice of entries reveals more than a score"
         require(not method.choices_reveal_data, "audit", "Canaries", allowed)
 
-    def beside(self, method: Any, conditions: Mapping[str, Any]) -> "Placed":
+    def place_beside(self, method: Any, conditions: Mapping[str, Any]) -> "Placed":
         """The canaries for a run with this method and this privacy condition."""
         once = self.level == "sample" and method.uses_sample_once
         disappears = self.level == "client" or method.message_of_one_sample
@@ -174,19 +174,21 @@ class Placed(Canaries):
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
         """The canary, or the message for a canary that is out."""
-        return memory, None if message is None else self._canaries(common, message, turn)[0]
+        return memory, None if message is None else self._canary_messages(common, message, turn)[0]
 
     def agent_starts(self, common: Common, known: Any, agents: int) -> OnGraph:
         """No score yet."""
         shape = len(payloads_of(known)[0].values), agents
         nowhere, first = np.full(shape, -1), np.zeros(shape, np.intp)
-        return OnGraph(Seen.nothing(*shape, common.rounds), nowhere, first, np.ones(shape), np.zeros(shape, bool))
+        return OnGraph(
+            Seen.before_first_score(*shape, common.rounds), nowhere, first, np.ones(shape), np.zeros(shape, bool)
+        )
 
     def agent_sends(
         self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
     ) -> tuple[Any, Any, NDArray[np.bool_]]:
         """The canary of every agent, as in `client_sends`."""
-        canaries, place, inside, sign = self._canaries(common, message, turn)
+        canaries, place, inside, sign = self._canary_messages(common, message, turn)
         return OnGraph(memory.seen, place, np.full(place.shape, turn.t), sign, inside), canaries, sends
 
     def agent_sent(self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_]) -> OnGraph:
@@ -205,8 +207,8 @@ class Placed(Canaries):
         # The auditor reads the entries of the canaries, from single messages or from the mean
         payloads = payloads_of(message)
         sent = [payload.payload if isinstance(payload, SumOnly) else payload for payload in payloads]
-        place = self._places(common, [payload.dense() for payload in sent])
-        inside, sign = self._coins(common, turn)
+        place = self._canary_places(common, [payload.dense() for payload in sent])
+        inside, sign = self._canary_coins(common, turn)
         if isinstance(payloads[0], SumOnly):  # in units of a client's message in the mean
             mean = np.concatenate([payload.mean(share).reshape(len(place), -1) for payload in payloads], axis=-1)
             read = np.take_along_axis(mean, np.maximum(place, 0), axis=-1) / share.max()
@@ -214,7 +216,7 @@ class Placed(Canaries):
             read = _message_entries(message, place)
         # Scores of this exchange in units of the clip, with the sign of the canary; NaN for clients that it does not
         # see
-        seen = memory or Seen.nothing(*place.shape, common.rounds * self.exchanges)
+        seen = memory or Seen.before_first_score(*place.shape, common.rounds * self.exchanges)
         is_seen = (place >= 0) & (share > share.max() * (1 - 1e-9))  # other clients have less weight
         if self.view == "sums":  # sums of fewer clients have less noise
             is_seen &= (share > 0).all()
@@ -238,15 +240,15 @@ class Placed(Canaries):
         R, K, numbers = seen.scores.shape
         T = len(uppers)
         # At the end, then at some earlier rounds on a logarithmic scale
-        of_all = [self._of_one(one, uppers[-1], K) for one in self._scored(seen, numbers)]
+        of_all = [self._of_one(one, uppers[-1], K) for one in self._scores_of_replicates(seen, numbers)]
         summary = {name: np.array([one[name] for one in of_all]) for name in of_all[0]}
         by_round = {name: np.zeros((T, R)) for name in CURVES}
         by_round["epsilon_upper"] += uppers[:, None]
         # A bound from earlier rounds is also a bound for all rounds so far
         ends = np.unique(np.rint(np.geomspace(1, T, POINTS)).astype(int))
         for end, following in zip(ends, (*ends[1:], T + 1), strict=True):
-            of_some = [] if end == T else self._scored(seen, end * numbers // T)
-            bounds = [(one.at_least(ALPHA), one.guessed(ALPHA)) for one in of_some]
+            of_some = [] if end == T else self._scores_of_replicates(seen, end * numbers // T)
+            bounds = [(one.at_least(ALPHA), one.bound_by_guesses(ALPHA)) for one in of_some]
             bounds_so_far = np.array(bounds).T if bounds else [summary[name] for name in CURVES[1:]]
             for name, values in zip(CURVES[1:], bounds_so_far, strict=True):
                 by_round[name][end - 1 : following - 1] = values
@@ -296,7 +298,7 @@ class Placed(Canaries):
         )
         return tuple(lines)
 
-    def _scored(self, seen: Seen, numbers: int) -> list[Scores]:
+    def _scores_of_replicates(self, seen: Seen, numbers: int) -> list[Scores]:
         """The scores of each replicate, from this many exchanges."""
         # A client's scores add up while its coin is the same: over the exchanges of a round, or of the whole run
         R, K, _ = seen.scores.shape
@@ -307,10 +309,10 @@ class Placed(Canaries):
         # A client with fewer messages has another distribution: only clients with most messages count
         summed: Any = np.where(counts == messages, np.nansum(grouped, axis=2) / np.sqrt(messages), np.nan)
         inside: Any = seen.inside[..., :numbers].swapaxes(1, 2).reshape(grouped.shape).any(axis=2)
-        mu = float(np.sqrt(messages) * (1 if self.disappears else 2) / self._noise(K))
+        mu = float(np.sqrt(messages) * (1 if self.disappears else 2) / self._noise_of_score(K))
         return [Scores(*one, self.once, mu, self.privacy.delta) for one in zip(summed, inside, strict=True)]
 
-    def _noise(self, clients: int) -> float:
+    def _noise_of_score(self, clients: int) -> float:
         """Stated standard deviation of a score with this many clients."""
         return float(self.privacy.noise * (np.sqrt(clients) if self.view == "sums" else 1))
 
@@ -328,10 +330,14 @@ class Placed(Canaries):
                 "missing or comes after the noise, and for a message that moves by 2 C where C is stated"
             )
             raise FklError(text)
-        columns |= {"epsilon_lower": scores.at_least(ALPHA), "epsilon_lower_guesses": scores.guessed(ALPHA)}
-        return columns | dict(zip(MOMENTS, scores.moments(self._noise(clients)), strict=True)) | {"scores_p": scores.p}
+        columns |= {"epsilon_lower": scores.at_least(ALPHA), "epsilon_lower_guesses": scores.bound_by_guesses(ALPHA)}
+        return (
+            columns
+            | dict(zip(MOMENTS, scores.moments(self._noise_of_score(clients)), strict=True))
+            | {"scores_p": scores.p}
+        )
 
-    def _canaries(self, common: Common, message: Any, turn: Turn) -> tuple[Any, Any, Any, Any]:
+    def _canary_messages(self, common: Common, message: Any, turn: Turn) -> tuple[Any, Any, Any, Any]:
         """Canaries instead of all messages, their entries, their coins and their signs, (R, K) each."""
         # Canaries are drawn for all clients at once
         require(len(turn.clients) == common.clients, "audit", "Canaries", "null where clients are in several processes")
@@ -339,8 +345,8 @@ class Placed(Canaries):
         every_entry = self.view != "sums" or all(chosen_of(payload) is None for payload in honest)
         require(every_entry, "audit", "Canaries", "null with secure for clients that send some of their entries")
         # Entry, coin and sign of each client; a canary is the only entry of its message
-        place = self._places(common, honest)
-        inside, sign = self._coins(common, turn)
+        place = self._canary_places(common, honest)
+        inside, sign = self._canary_coins(common, turn)
         factor = np.where(inside, 1.0, 0.0 if self.disappears else -1.0) * np.where(place < 0, 0, sign)
         flat = np.zeros((*place.shape, sum(one.values[0, 0].size for one in honest)))
         length = NORM * self.privacy.clip * factor
@@ -353,7 +359,7 @@ class Placed(Canaries):
         ]
         return rebuild_message(message, sent), place, inside, sign
 
-    def _coins(self, common: Common, turn: Turn) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    def _canary_coins(self, common: Common, turn: Turn) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
         """Whether canaries are in, and their signs, which add up to 0 over two exchanges, (R, K) each."""
         number, everyone = turn.t * self.exchanges + turn.exchange, range(common.clients)
 
@@ -364,7 +370,7 @@ class Placed(Canaries):
         sign = np.where(drawn(number // 2)[..., 1] < 0.5, 1.0, -1.0) * (1 if number % 2 == 0 else -1)
         return inside, sign
 
-    def _places(self, common: Common, dense: list[PerClient]) -> NDArray[np.intp]:
+    def _canary_places(self, common: Common, dense: list[PerClient]) -> NDArray[np.intp]:
         """The entry of each client's canary, (R, K), among those that the client sends; -1 if none is free.
 
         The order of entries is the same in all exchanges, so noise that is wrongly used twice reaches the same canary.

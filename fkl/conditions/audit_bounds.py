@@ -233,10 +233,10 @@ class Scores:
     def at_least(self, alpha: float) -> float:
         """Lower bound of epsilon with confidence 1 - alpha."""
         if self.p < OBJECTION:
-            return self.guessed(alpha)
+            return self.bound_by_guesses(alpha)
         return accountant.epsilon_of(float(bound_gaussian(self.known, self.coins, alpha)), self.delta)
 
-    def guessed(self, alpha: float) -> float:
+    def bound_by_guesses(self, alpha: float) -> float:
         """Lower bound of epsilon by guesses which canaries are in."""
         if not self.enough:
             return 0.0

@@ -260,8 +260,8 @@ class Uniform(Compression):
     def code(self, values: Array, chosen: NDArray[np.bool_] | None, adds: bool, draw: Callable[[], Array]) -> Quantised:
         """Integer numbers of steps, and a unit for each vector."""
         if self.unbiased:
-            return Quantised.stochastic(values, self.bits, draw(), chosen, adds)
-        return Quantised.nearest(values, self.bits, chosen, adds)
+            return Quantised.round_at_random(values, self.bits, draw(), chosen, adds)
+        return Quantised.round_to_nearest(values, self.bits, chosen, adds)
 
 
 @dataclass(frozen=True)

@@ -174,7 +174,7 @@ class LateUpdates(OnMessages):
             return np.full(clients, self.rounds)
         senders = np.arange(clients) if turn.senders is None else turn.senders
         draw = 0 if self.drawn == "client" else turn.t + 1
-        uniform = turn.streams.alike(Role.DELAY, draw, int(senders.max()) + 1)[senders]
+        uniform = turn.streams.uniform_for_all(Role.DELAY, draw, int(senders.max()) + 1)[senders]
         return (uniform * (self.rounds + 1)).astype(np.int64)
 
 

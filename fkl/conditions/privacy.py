@@ -96,7 +96,7 @@ class Noise(OnMessages):
         """A warning if there is noise, but the package that computes epsilon is missing."""
         return (accountant.MISSING,) if self.noise and not accountant.INSTALLED else ()
 
-    def clipped(self, message: Any) -> Any:
+    def clip_message(self, message: Any) -> Any:
         """The clipped message: g, or C g / |g| if that is shorter."""
         if self.clip is None or message is None:
             return message
@@ -124,7 +124,7 @@ class Central(Noise):
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
         """The clipped message."""
-        return memory, self.clipped(message)
+        return memory, self.clip_message(message)
 
     def server_takes(
         self, common: Common, memory: Any, message: Any, share: Array, turn: Turn
@@ -164,7 +164,7 @@ class Sampled(Central):
         others = [group for group in conditions if group not in ("privacy", "participation")]
         require(not others, "privacy", given, f"central, or local, with {' and '.join(others)}")
 
-    def beside(self, method: Any, conditions: Mapping[str, Any]) -> Any:
+    def place_beside(self, method: Any, conditions: Mapping[str, Any]) -> Any:
         """The condition with the clients' probability of taking part."""
         return SampledWith(self.clip, self.noise, self.delta, conditions["participation"].share)
 
@@ -240,13 +240,13 @@ class Local(Noise):
 
     def client_sends(self, common: Common, memory: Any, message: Any, samples: Samples, turn: Turn) -> tuple[Any, Any]:
         """The message, clipped, with noise."""
-        return memory, self._with_noise(self.clipped(message), turn)
+        return memory, self._with_noise(self.clip_message(message), turn)
 
     def agent_sends(
         self, common: Common, memory: Any, message: Any, sends: NDArray[np.bool_], turn: Turn
     ) -> tuple[Any, Any, NDArray[np.bool_]]:
         """The message, clipped, with noise."""
-        return memory, self._with_noise(self.clipped(message), turn), sends
+        return memory, self._with_noise(self.clip_message(message), turn), sends
 
     def _with_noise(self, message: Any, turn: Turn) -> Any:
         if self.noise == 0 or message is None:

@@ -86,7 +86,7 @@ class Pairwise(OnMessages):
         """The message in fixed point, and the other bytes of the protocol."""
         if message is None:
             return memory, None
-        coded = [self.coded(one.dense().values, samples.present, turn.together) for one in payloads_of(message)]
+        coded = [self.encode_values(one.dense().values, samples.present, turn.together) for one in payloads_of(message)]
         R, sizes = len(turn.streams.replicates), secure_overhead(turn.together, self.neighbours)
         paddings = (Padding(R, size) for size in (sizes.keys_up, sizes.shares_up, sizes.unmasking_up))
         return memory, MaskedUp(rebuild_message(message, coded), *paddings)
@@ -112,7 +112,7 @@ class Pairwise(OnMessages):
         sums = [SumAlone(payload, self.fraction) for payload in payloads_of(message.message)]
         return memory, rebuild_message(message.message, sums), share
 
-    def coded(self, values: Array, present: NDArray[np.bool_], clients: int) -> Residues:
+    def encode_values(self, values: Array, present: NDArray[np.bool_], clients: int) -> Residues:
         """Multiples of 2^-fraction, modulo 2^bits, of values (R, K, ...).
 
         Raises

@@ -109,7 +109,7 @@ class MaskingClient:
     _shares: dict[int, tuple[bytes, bytes]] = field(default_factory=dict)
     """For each neighbour, a share of the key of its pair masks, and a share of the seed of its own mask."""
 
-    def advertise(self) -> bytes:
+    def advertise_keys(self) -> bytes:
         """Round 0: send two public keys, one for messages between neighbours, one for masks."""
         self._talk, self._mask = (X25519PrivateKey.from_private_bytes(self.random(KEY)) for _ in range(2))
         return self._talk.public_key().public_bytes_raw() + self._mask.public_key().public_bytes_raw()
@@ -131,7 +131,7 @@ class MaskingClient:
             for one in self._neighbours
         )
 
-    def masked(self, shares: bytes, vector: Words) -> bytes:
+    def send_masked(self, shares: bytes, vector: Words) -> bytes:
         """Round 2, with the neighbours' shares: send x + PRG(b) + sum over v of +-PRG(s_uv), modulo 2^k."""
         for record in records_of_message(shares, NUMBER + CIPHERTEXT):
             peer = leading_number(record)
@@ -139,9 +139,9 @@ class MaskingClient:
             self._shares[peer] = both[:SHARE], both[SHARE:]
         if len(self._shares) < self.threshold:
             raise FklError(f"client {self.number} has shares of {len(self._shares)} neighbours, needs {self.threshold}")
-        return to_bits(vector + self.mask(len(vector)), self.bits)
+        return to_bits(vector + self.mask_of_vector(len(vector)), self.bits)
 
-    def mask(self, size: int) -> Words:
+    def mask_of_vector(self, size: int) -> Words:
         """The mask of a vector; the pair masks of all remaining clients cancel."""
         total = pseudorandom_words(self._seed, size)
         for peer in self._shares:
@@ -150,7 +150,7 @@ class MaskingClient:
             )
         return total
 
-    def unmask(self, survivors: bytes) -> bytes:
+    def send_unmasking_shares(self, survivors: bytes) -> bytes:
         """Round 3, with the list of masked vectors that arrived: send one share for each neighbour, never both.
 
         It is the share of the seed b for a neighbour that is present, and of the mask key for one that has left.
@@ -181,7 +181,7 @@ class ForwardingServer:
     threshold: int
     size: int
 
-    def keys(self, advertised: Mapping[int, bytes]) -> dict[int, bytes]:
+    def forward_keys(self, advertised: Mapping[int, bytes]) -> dict[int, bytes]:
         """Send each client the keys of its neighbours."""
         self._public = dict(advertised)
         return {
@@ -191,7 +191,7 @@ class ForwardingServer:
             for one in advertised
         }
 
-    def route(self, shares: Mapping[int, bytes]) -> dict[int, bytes]:
+    def forward_messages(self, shares: Mapping[int, bytes]) -> dict[int, bytes]:
         """Send each client its neighbours' messages."""
         letters: dict[int, list[bytes]] = {one: [] for one in shares}
         for sender in sorted(shares):
@@ -201,7 +201,7 @@ class ForwardingServer:
         self._shared = sorted(shares)
         return {one: b"".join(found) for one, found in letters.items()}
 
-    def survivors(self, masked: Mapping[int, bytes]) -> dict[int, bytes]:
+    def forward_survivors(self, masked: Mapping[int, bytes]) -> dict[int, bytes]:
         """Send each client one bit per neighbour: whether the neighbour's masked vector arrived."""
         self._masked = dict(masked)
         return {
@@ -209,7 +209,7 @@ class ForwardingServer:
             for one in sorted(masked)
         }
 
-    def total(self, unmasking: Mapping[int, bytes]) -> Words:
+    def unmasked_total(self, unmasking: Mapping[int, bytes]) -> Words:
         """The sum of the vectors that arrived, modulo 2^k, after removing the masks that do not cancel."""
         # Add what arrived; masks of pairs that both arrived have cancelled
         total = np.zeros(self.size, np.uint64)
@@ -273,14 +273,14 @@ def run_protocol(
         return messages
 
     # 1. Keys. 2. Shares of secrets. 3. Masked vectors. 4. What unmasks their sum
-    up = sent("keys up", {one.number: one.advertise() for one in clients if last[one.number] > 0})
-    down = sent("keys down", server.keys(up))
+    up = sent("keys up", {one.number: one.advertise_keys() for one in clients if last[one.number] > 0})
+    down = sent("keys down", server.forward_keys(up))
     up = sent("shares up", {one: clients[one].share(down[one]) for one in down if last[one] > 1})
-    down = sent("shares down", server.route(up))
-    up = sent("masked up", {one: clients[one].masked(down[one], vectors[one]) for one in down if last[one] > 2})
-    down = sent("survivors down", server.survivors(up))
-    up = sent("unmasking up", {one: clients[one].unmask(down[one]) for one in down if last[one] > 3})
-    return server.total(up), sizes
+    down = sent("shares down", server.forward_messages(up))
+    up = sent("masked up", {one: clients[one].send_masked(down[one], vectors[one]) for one in down if last[one] > 2})
+    down = sent("survivors down", server.forward_survivors(up))
+    up = sent("unmasking up", {one: clients[one].send_unmasking_shares(down[one]) for one in down if last[one] > 3})
+    return server.unmasked_total(up), sizes
 
 
 def signed_mask(mask: Words, one: int, other: int) -> Words:

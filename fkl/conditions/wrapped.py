@@ -47,7 +47,7 @@ class OnMessages(Keys):
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Raise BadValue for a method or other conditions with which this one does not work."""
 
-    def beside(self, method: Any, conditions: Mapping[str, Any]) -> Any:
+    def place_beside(self, method: Any, conditions: Mapping[str, Any]) -> Any:
         """The condition with facts about this method and the other conditions, by group."""
         return self
 
@@ -331,5 +331,5 @@ def wrap_method(method: Any, conditions: Mapping[str, Any], loss: float = 0.0, d
             misses = [name for name in ("links", "participation") if conditions.get(name) is not None]
             misses += ["network.deadline_s"] if deadline is not None else []
             require(not misses, group, given, f"null with {' and '.join(misses)}: {lost}")
-        method = wrapper(method, condition.beside(method, conditions))  # type: ignore[misc]
+        method = wrapper(method, condition.place_beside(method, conditions))  # type: ignore[misc]
     return method

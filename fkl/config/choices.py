@@ -186,11 +186,11 @@ class Choices:
             return False
         return any((folder / path).is_dir() for folder in self.folders) or experiments.is_group(path)
 
-    def spelled(self, group: str, name: str) -> str:
+    def spelled_name(self, group: str, name: str) -> str:
         """The name of a choice as its file spells it: FedAvg is fedavg, see `own_spelling`."""
-        return name if self._file(f"{group}/{name}") else own_spelling(name, self.names(group))
+        return name if self._file_of_choice(f"{group}/{name}") else own_spelling(name, self.names(group))
 
-    def _file(self, path: str) -> Path | None:
+    def _file_of_choice(self, path: str) -> Path | None:
         """The file of a choice; None if there is none."""
         files = [folder / f"{path}.yaml" for folder in self.folders] if _is_path(path) else []
         return next((file for file in files if file.is_file()), None)
@@ -203,7 +203,7 @@ class Choices:
         fkl.basics.errors.FklError
             If no choice has this name, or its file is not a configuration.
         """
-        file = self._file(path)
+        file = self._file_of_choice(path)
         is_fkl_s = file is not None and file.is_relative_to(self.folders[0])
         if not is_fkl_s and (node := experiments.paper_choice(path)) is not None:
             config = dict(node)

@@ -317,8 +317,8 @@ def compose_read(words: Iterable[Word], folders: Sequence[Path] = ()) -> Compose
     """Compose from parsed words; see `compose_config`."""
     # Words that choose files come first, because they decide which keys there are
     files = _ChosenFiles(Choices(*folders))
-    changes = [word for word in words if not files.chooses(word)]
-    composed = files.composed()
+    changes = [word for word in words if not files.record_choice(word)]
+    composed = files.merge_choices()
     # The other words change keys, in the order in which they were typed
     for word in changes:
         if word.key.partition(".")[0] in files.nulls:
@@ -371,14 +371,14 @@ def sweep_of(words: Iterable[Word], folders: Sequence[Path] = ()) -> dict[str, s
     """Differences between the jobs of a sweep, by key, from the choices in these words."""
     files = _ChosenFiles(Choices(*folders))
     for word in words:
-        files.chooses(word)
-    return files.composed().sweep
+        files.record_choice(word)
+    return files.merge_choices().sweep
 
 
 def keys_of(group: str, name: str, folders: Sequence[Path] = ()) -> dict[str, Any]:
     """Keys and values of a choice, including the choices that it extends; `folders` as for `compose_config`."""
     node: dict[str, Any] = {}
-    for choice, _ in _ChosenFiles(Choices(*folders)).expanded(f"{group}/{name}", group):
+    for choice, _ in _ChosenFiles(Choices(*folders)).expand_defaults(f"{group}/{name}", group):
         _merge_keys(node, choice.config)
     return node
 
@@ -386,7 +386,7 @@ def keys_of(group: str, name: str, folders: Sequence[Path] = ()) -> dict[str, An
 def brought_by(group: str, name: str, folders: Sequence[Path] = ()) -> list[str]:
     """Choices of other groups that a choice sets, as words of a command line."""
     files = _ChosenFiles(Choices(*folders))
-    files.expanded(f"{group}/{name}", group)
+    files.expand_defaults(f"{group}/{name}", group)
     return [f"{brought}={'null' if value is None else value}" for brought, (value, _) in files.chosen.items()]
 
 
@@ -424,7 +424,7 @@ class _ChosenFiles:
         """Groups that a word sets to null."""
         return {group for group, (value, by) in self.chosen.items() if value is None and "=" in by}
 
-    def chooses(self, word: Word) -> bool:
+    def record_choice(self, word: Word) -> bool:
         """Whether a word chooses from a group or removes one; if so, this is recorded."""
         # A choice of Hydra's own, or of no group of fkl, is not recorded
         group, value = word.key, word.value
@@ -436,7 +436,7 @@ class _ChosenFiles:
             raise FklError(f"{word.text}: write GROUP=NAME to make a choice, or +GROUP=NAME to add one")
         # Names may be typed with other capitals or hyphens; record them as the file spells them
         if isinstance(value, str):
-            value = self.choices.spelled(group, value)
+            value = self.choices.spelled_name(group, value)
         if word.sign == "~":
             self.left_out[group] = _Chosen(value, word.text)
             return True
@@ -451,11 +451,11 @@ class _ChosenFiles:
             self.chosen[group] = _Chosen(value, word.text)
         return True
 
-    def composed(self) -> Composed:
+    def merge_choices(self) -> Composed:
         """The configuration from all choices, each merged after the choices whose keys it changes."""
         # Merge in this order: a later file changes keys of the earlier ones
         made = Composed()
-        for choice, package in self.expanded("config", "", self.added):
+        for choice, package in self.expand_defaults("config", "", self.added):
             _add_choice(made, choice, package)
         # A choice or a removal of a group that no file has is a typing error, so it is refused
         for group, (value, by) in self.chosen.items():
@@ -468,7 +468,7 @@ class _ChosenFiles:
                 raise FklError(f"{by}: {actual}")
         return made
 
-    def expanded(
+    def expand_defaults(
         self, path: str, package: str, added: Sequence[_Entry] = (), above: tuple[str, ...] = ()
     ) -> list[tuple[ChoiceFile, str]]:
         """A choice and the choices in its defaults, in the order in which they are merged, each with its node."""
@@ -510,8 +510,8 @@ class _ChosenFiles:
                 out = self.left_out.get(group)
                 nothing = value is None or (out is not None and out.value in (None, value))
                 names = [] if nothing else value if isinstance(value, list) else [value]
-                paths = [f"{group}/{self.choices.spelled(group, name)}" for name in names]
-            parts += [self.expanded(one, entry.package, above=(*above, path)) for one in reversed(paths)]
+                paths = [f"{group}/{self.choices.spelled_name(group, name)}" for name in names]
+            parts += [self.expand_defaults(one, entry.package, above=(*above, path)) for one in reversed(paths)]
         return [part for some in reversed(parts) for part in some]
 
 

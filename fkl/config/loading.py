@@ -205,19 +205,19 @@ class Run:
     @cached_property
     def folder(self) -> Path:
         """Folder of the run's files."""
-        return self._folder("runs", "")
+        return self._run_folder("runs", "")
 
     @cached_property
     def failed_folder(self) -> Path:
         """Folder for a failed run's error and its rows so far."""
-        return self._folder("failed", ".failed")
+        return self._run_folder("failed", ".failed")
 
     @cached_property
     def broken_folder(self) -> Path:
         """Folder to which a damaged folder of this run is moved."""
-        return self._folder("broken", ".broken")
+        return self._run_folder("broken", ".broken")
 
-    def _folder(self, kind: str, suffix: str) -> Path:
+    def _run_folder(self, kind: str, suffix: str) -> Path:
         if self.settings.out is not None:
             return Path(f"{_without_parents(self.settings.out)}{suffix}")
         method = re.sub(r"\W+", "_", self.algo.label.lower()).strip("_")

@@ -210,7 +210,7 @@ class StarCarrier(Carrier):
                     if self._times is not None:  # the server may not wait for the answer
                         size = np.zeros((2, len(self._clients)), np.int64)
                         size[:, k] = [0 if packet is None else packet.size for packet in (down, sent)]
-                        if self._times.answer(t, *size)[k] > self._times.deadline:
+                        if self._times.seconds_until_answers(t, *size)[k] > self._times.deadline:
                             continue
                     senders.append(k)
                     up += [] if sent is None else [sent]
@@ -261,7 +261,7 @@ class LoneAgent(LoneParty):
     ) -> None:
         super().__init__(method, common, number)
         self._own, known = method.start(self._common, 1)
-        self._inbox = Inbox.before(neighbours, known)
+        self._inbox = Inbox.before_first_round(neighbours, known)
         self._samples, self._given, self._shown = samples, (samples, batch), Shown()
         if batch is not None:
             x, y, loss, agents, everyone = batch
@@ -273,15 +273,15 @@ class LoneAgent(LoneParty):
     def send(self, t: int, awake: Awake | None) -> list[Packet | None]:
         """Return the message to all neighbours, or one message for each neighbour in order; None if none is sent."""
         self._inbox, samples = replace(self._inbox, awake=awake), self._samples_of_round(t)
-        with self._unchanged(own := self._own, self._inbox.held, self._given):
+        with self._require_unchanged(own := self._own, self._inbox.held, self._given):
             self._own, outcome = self._method.learn(self._common, own, self._inbox, samples, self._turn_of_party(t))
         self._shown = {} if outcome is None else shown_arrays(outcome)
-        with self._unchanged(own := self._own, self._inbox.held, self._given):
+        with self._require_unchanged(own := self._own, self._inbox.held, self._given):
             self._own, message, sends = self._method.send(
                 self._common, own, self._inbox, samples, self._turn_of_party(t)
             )
         message = received_message(message, {"R": 1, "K": 1, "L": self._inbox.graph.copies}, self._width, True)
-        with self._unchanged(own := self._own, message, sends):
+        with self._require_unchanged(own := self._own, message, sends):
             self._own = self._method.sent(self._common, own, message, sends)
         messages = self._inbox.graph.copies if on_links(message) else 1
         return [self._packet_of(message, place) if sends[0, 0] else None for place in range(messages)]
@@ -296,7 +296,7 @@ class LoneAgent(LoneParty):
             arrived = np.array([[packet is not None for packet in packets]])
             self._inbox = self._inbox.after(message, arrived, self._method.keep)
         samples = self._samples_of_round(t)
-        with self._unchanged(own := self._own, self._inbox.held, self._given):
+        with self._require_unchanged(own := self._own, self._inbox.held, self._given):
             self._own, theta = self._method.receive(self._common, own, self._inbox, samples, self._turn_of_party(t))
         return self._shown or shown_arrays(theta)
 
@@ -406,7 +406,7 @@ class Mail:
         self._parties, self._heard = parties, heard
         self.sent: Booked = {}
 
-    def deliver(self) -> list[Any]:
+    def deliver_letters(self) -> list[Any]:
         """Run all parties until they end; return the result of each."""
         return exchange_letters(self._let_party_work, len(self._parties))
 
@@ -439,7 +439,7 @@ def play_apart(method: VerticalMethod, parties: list[PartyData], party: Apart) -
     """Run isolated parties; return their results, and the sizes of their messages."""
     with ExitStack() as ends:
         mail = Mail([ends.enter_context(closing(party(LoneActor, method, own))) for own in parties])
-        return mail.deliver(), mail.sent
+        return mail.deliver_letters(), mail.sent
 
 
 def require_actors_agree(method: VerticalMethod, world: Callable[[], World], party: Apart) -> None:

@@ -68,7 +68,7 @@ def compared_on_stream(experiment: Experiment, numbers: np.random.Generator) -> 
     world, state, _ = play_rounds(experiment, 0, problem)
     for t in range(T):
         functions = functions_of(experiment, world, state, t) if t in asked else ()
-        yield from (step := _Step(experiment, world, state, t, functions)).compared()
+        yield from (step := _Step(experiment, world, state, t, functions)).predictions_of_method()
         state = step.state
     functions = functions_of(experiment, world, state, T)
     more = {
@@ -78,7 +78,7 @@ def compared_on_stream(experiment: Experiment, numbers: np.random.Generator) -> 
     longer, _, _ = play_rounds(experiment, 0, replace(problem, **more, **NO_ROWS))
     if hasattr(method, "lengthened"):
         state = method.lengthened(at_the_server(longer) if isinstance(method, Pooled) else longer, state)
-    yield from _Step(experiment, longer, state, T, functions).compared()
+    yield from _Step(experiment, longer, state, T, functions).predictions_of_method()
 
 
 class _Step:
@@ -90,11 +90,13 @@ class _Step:
         present, self._x, self._y, self._t = world.problem.present[t], world.problem.x[t], world.problem.y[t], t
         in_turn = getattr(experiment.algorithm, "in_turn", False)
         self._here = np.flatnonzero(present)[: 1 if in_turn else None]
-        self._told = [self._of(function) for function in functions]  # before the step, which may overwrite the state
+        self._told = [
+            self._predictions_of(function) for function in functions
+        ]  # before the step, which may overwrite the state
         world.channel.open_round(t, present)
         self.state, self._outcome = experiment.algorithm.step(world, state, t)
 
-    def _of(self, function: SavedFunction) -> dict[str, NDArray[Any]]:
+    def _predictions_of(self, function: SavedFunction) -> dict[str, NDArray[Any]]:
         norm = function.squared_norm()
         values = {"predictions": function.predict(self._x)}
         if isinstance(function, Gaussian):
@@ -103,7 +105,7 @@ class _Step:
         arrays = {name: one[self._here if len(one) > 1 else 0, self._here] for name, one in values.items()}
         return arrays | ({} if norm is None else {"squared norms": norm[self._here if len(norm) > 1 else 0]})
 
-    def compared(self) -> Iterator[Compared]:
+    def predictions_of_method(self) -> Iterator[Compared]:
         """Compare the independent values with what the method shows: predictions, norms and variances."""
         for r, expected in enumerate(self._told):
             shown = {"predictions": self._outcome.y_hat, "squared norms": self._outcome.squared_norm()}

@@ -104,20 +104,20 @@ class Witness(Channel):
     def up(self, message: Any) -> Any:
         """Transmit the clients' messages."""
         message = super().up(message)
-        self._note(message, np.ones(self.ledger.shape, np.bool_))
+        self._note_message(message, np.ones(self.ledger.shape, np.bool_))
         return message
 
     def send_to_neighbours(self, message: Any, sends: NDArray[np.bool_], topology: Any, awake: Any = None) -> Any:
         """Transmit the agents' messages."""
         message, arrived = super().send_to_neighbours(message, sends, topology, awake)
-        self._note(message, sends)
+        self._note_message(message, sends)
         return self._as_heard_before((message, arrived))
 
     def _as_heard_before(self, message: Any) -> Any:
         self.heard.append((self._t, message))
         return message if self._before is None else self._before.heard[len(self.heard) - 1][1]
 
-    def _note(self, message: Any, sends: NDArray[np.bool_]) -> None:
+    def _note_message(self, message: Any, sends: NDArray[np.bool_]) -> None:
         dense = [payload.dense() for payload in payloads_of(message)]
         sent: Sent = {}
         for k in np.flatnonzero(self._present):

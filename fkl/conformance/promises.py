@@ -62,7 +62,7 @@ INTERRUPTED = 0.7
 
 def quick_overrides(algorithm: type) -> tuple[str, ...]:
     """Overrides for a quick run of an algorithm of this class: few rounds on its own kind of data."""
-    return task_of(algorithm).small(algorithm)
+    return task_of(algorithm).small_settings(algorithm)
 
 
 def quick_run(*overrides: str, folder: str | Path | None = None) -> Run:
@@ -115,7 +115,7 @@ def trace_rounds(
     watch(world)
     shown: dict[int, list[dict[str, str]]] = {replicate: [] for replicate in replicates}
     for t, outcome in enumerate(islice(method_outcomes(experiment.algorithm, world), rounds)):
-        shown_columns = experiment.task.shown(world, outcome)
+        shown_columns = experiment.task.values_to_show(world, outcome)
         shown_columns |= {f"{name} traffic": list(tally.by_round[t]) for name, tally in ledger.tallies.items()}
         for r, of_replicate in enumerate(shown.values()):
             of_replicate.append({name: digest_of_array(values[r]) for name, values in shown_columns.items()})
@@ -169,22 +169,22 @@ class FormRecorder(Channel):
     def down(self, message: Any) -> Any:
         """Record a message of the server to all clients, and transmit it."""
         arrived = super().down(message)
-        self._note("downlink", message)
+        self._note_form("downlink", message)
         return arrived
 
     def up(self, message: Any) -> Any:
         """Record a message of every client to the server, and transmit it."""
         arrived = super().up(message)
-        self._note("uplink", message)
+        self._note_form("uplink", message)
         return arrived
 
     def send_to_neighbours(self, message: Any, sends: NDArray[np.bool_], topology: Any, awake: Any = None) -> Any:
         """Record the messages on the links, and transmit them."""
         arrived = super().send_to_neighbours(message, sends, topology, awake)
-        self._note("link", message)
+        self._note_form("link", message)
         return arrived
 
-    def _note(self, direction: str, message: Any) -> None:
+    def _note_form(self, direction: str, message: Any) -> None:
         self.forms.append((f"{direction} of round {self._t + 1}", form_of_message(message)))
 
 
@@ -326,7 +326,7 @@ class Conformance:
     def labels_are_not_known_before_they_are_shown(self) -> None:
         """Targets have no effect before they are revealed, and targets of test samples never have an effect."""
         alone: dict[tuple[int, ...], HashedTrace] = {}
-        for probe in self.experiment.task.probes(self.together.last, self.numbers):
+        for probe in self.experiment.task.other_targets(self.together.last, self.numbers):
             some, end = probe.replicates, None if probe.rounds is None else probe.rounds + 1
             if some is not None and some not in alone:
                 alone[some] = trace_rounds(self.experiment, some)
@@ -338,14 +338,16 @@ class Conformance:
 
     def messages_have_one_form(self) -> None:
         """Messages of other samples have the same classes, types and shapes, which cost no bytes."""
-        forms, others = (self._forms(problem) for problem in (None, self.experiment.task.other_samples(self.numbers)))
+        forms, others = (
+            self._message_forms(problem) for problem in (None, self.experiment.task.other_samples(self.numbers))
+        )
         for (where, mine), (_, theirs) in zip(forms, others, strict=True):
             if mine != theirs:
                 raise BrokenPromiseError(
                     f"{where}: other samples give a message of another form: {mine}, then {theirs}"
                 )
 
-    def _forms(self, problem: Any = None) -> list[tuple[str, Any]]:
+    def _message_forms(self, problem: Any = None) -> list[tuple[str, Any]]:
         """Forms of the messages of the first replicate, with the experiment's data or with other data."""
         experiment = self.experiment if problem is None else replace(self.experiment, problem=problem)
         world, _ = make_world(experiment, (0,))
@@ -440,5 +442,5 @@ def _of_parties(experiment: Experiment) -> tuple[Any, Callable[[], World]]:
     """The method whose parties send messages, and its world in replicate 0; that of the first of several classes."""
     algorithm = experiment.algorithm
     if isinstance(algorithm, OneAgainstRest):
-        return algorithm.method, lambda: algorithm.worlds(make_world(experiment, (0,))[0])[0]
+        return algorithm.method, lambda: algorithm.worlds_made(make_world(experiment, (0,))[0])[0]
     return algorithm, lambda: make_world(experiment, (0,))[0]

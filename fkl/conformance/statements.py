@@ -46,7 +46,7 @@ def require_true_statements(experiment: Experiment, numbers: np.random.Generator
     fkl.basics.errors.BrokenPromiseError
         If one of them is false; the message names it, the client and the round.
     """
-    if type(experiment.task).shown is not StreamTask.shown:
+    if type(experiment.task).values_to_show is not StreamTask.values_to_show:
         return "it states no norm"
     plain = _without_conditions(experiment)
     world = make_world(plain, (0, 1))[0]
@@ -112,7 +112,7 @@ def require_unknown_targets(experiment: Experiment, numbers: np.random.Generator
         If the mean follows the targets in each of several draws.
     """
     problem, task = experiment.problem, experiment.task
-    on_stream = type(task).shown is StreamTask.shown and not task.class_by_class
+    on_stream = type(task).values_to_show is StreamTask.values_to_show and not task.class_by_class
     saved = isinstance(task, BatchTask | VerticalTask) and hasattr(experiment.algorithm, "functions")
     several = isinstance(task, ClassTask) or getattr(problem, "classes", 1) > 1
     if not (on_stream or saved) or several:

@@ -106,7 +106,7 @@ class Decentralized(Keys):
     def init(self, world: World) -> Agents:
         """All agents before the first iteration."""
         own, known = self.start(world.common, world.problem.clients)
-        return Agents(own, Inbox.before(self._known_graph(world), known).held)
+        return Agents(own, Inbox.before_first_round(self._known_graph(world), known).held)
 
     def step(self, world: World, state: Agents, t: int) -> tuple[Agents, Any]:
         """Run one iteration of the present agents, whose messages pass through the channel; others do not change."""

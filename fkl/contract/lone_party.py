@@ -57,7 +57,7 @@ class LoneParty:
         return Turn(t, exchange, self._common.streams, own, senders, together)
 
     @contextmanager
-    def _unchanged(self, *given: Any) -> Iterator[None]:
+    def _require_unchanged(self, *given: Any) -> Iterator[None]:
         """Raise ValueError if the method changes its arguments."""
         before = field_contents(given)
         yield
@@ -101,7 +101,7 @@ class LoneClient(LoneParty):
         message, samples = None if down is None else unpack_messages([down]), self._samples_of_round(t)
         if not present:
             samples = replace(samples, present=np.zeros(1, np.bool_))
-        with self._unchanged(message, samples):
+        with self._require_unchanged(message, samples):
             self.state, up, outcome = self._method.client(
                 self._common, self.state, message, samples, self._turn_of_party(t, exchange, together=together)
             )
@@ -119,7 +119,7 @@ class LoneServer(LoneParty):
 
     def broadcast(self, t: int, exchange: int, clients: list[int]) -> list[Packet | None]:
         """The message to each of these clients, which are served together, or to the one client whose turn it is."""
-        with self._unchanged(state := self.state):
+        with self._require_unchanged(state := self.state):
             turn = self._turn_of_party(t, exchange, together=len(clients))
             self.state, message = self._method.tell(self._common, state, turn)
         return [self._packet_of(message, 0 if self._method.in_turn else k) for k in clients]
@@ -127,7 +127,7 @@ class LoneServer(LoneParty):
     def take(self, t: int, exchange: int, up: list[Packet], share: Array, senders: NDArray[np.int64]) -> None:
         """Learn from the messages of the clients that are present."""
         message = unpack_messages(up) if up else None
-        with self._unchanged(state := self.state, message, share):
+        with self._require_unchanged(state := self.state, message, share):
             turn = self._turn_of_party(t, exchange, senders, len(share))
             self.state = self._method.server(self._common, state, message, share, turn)
 

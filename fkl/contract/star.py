@@ -224,7 +224,7 @@ class Federated(Keys):
             server, down = self.tell(common, server, alone)
             client, up, outcome = self.client(common, client, channel.down(down), samples, everyone)
             up = channel.up(up)
-            heard = channel.answered(share)
+            heard = channel.shares_in_time(share)
             anyone = self.hides_presence or channel.any_answer(heard, here)
             # Late clients are ignored: only clients whose answers have arrived have a share.
             if self.called_without_messages:
@@ -313,7 +313,7 @@ class Owned(NamedTuple):
     x: Ragged
     y: Ragged
 
-    def replicate(self, r: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    def samples_of_replicate(self, r: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
         """One replicate's samples, client after client, and the index of each sample's client in this process."""
         x, y = self.x.values[r], self.y.values[r]
         return np.concatenate(x), np.concatenate(y), np.repeat(np.arange(len(y)), [len(one) for one in y])

@@ -31,7 +31,8 @@ class BatchSamples:
     Attributes
     ----------
     factored : dict
-        Factors that `minimise` computed from the samples, kept for later calls; large, and not part of a state.
+        Factors that `minimise_proximal` computed from the samples, kept for later calls; large, and not part of a
+        state.
     """
 
     rows: Rows
@@ -53,7 +54,7 @@ class BatchSamples:
         """Arrays that every iteration reads: factors of the samples, or the samples themselves."""
         return self.factored or vars(self.rows).get("normal") or self.rows
 
-    def minimise(self, c: NDArray[np.float64], v: Array, start: Array) -> Array:
+    def minimise_proximal(self, c: NDArray[np.float64], v: Array, start: Array) -> Array:
         """Theta (R, K, P) that minimises each agent's (mean loss) + c_i |theta|^2 - v_i'theta.
 
         Parameters

@@ -70,7 +70,7 @@ def baseline_errors(problem: Problem) -> dict[str, Array]:
             guess = (np.cumsum(y, axis=0) - y) / np.maximum(before, 1)
         # Errors of both guesses in the rounds in which the client is present
         for error, f in zip(errors.values(), (guess, last_value), strict=True):
-            error[:, columns] = np.where(present, loss.shown(f, y)[main], 0.0)
+            error[:, columns] = np.where(present, loss.errors_of_predictions(f, y)[main], 0.0)
     return errors
 
 
@@ -93,7 +93,7 @@ def best_constant(problem: Problem) -> dict[str, Array]:
         constant = named[0][named[1].argmax()]
     else:
         constant = np.quantile(y, loss.at, method="inverted_cdf") if main == "pinball" else y.mean()
-    return {f"{main}_best_constant": np.mean(loss.shown(np.full(len(y), constant), y, 0.0)[main])}
+    return {f"{main}_best_constant": np.mean(loss.errors_of_predictions(np.full(len(y), constant), y, 0.0)[main])}
 
 
 def _running_quantile(y: Array, present: NDArray[np.bool_], level: float) -> Array:

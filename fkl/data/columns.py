@@ -76,7 +76,7 @@ class CodedCells(Sequence[Any]):
         self.different, self.code = different, code
 
     @classmethod
-    def of(cls, cells: Iterable[Any]) -> "CodedCells":
+    def from_cells(cls, cells: Iterable[Any]) -> "CodedCells":
         """Find the distinct cells among these."""
         places: dict[Any, int] = {}
         code = np.array([places.setdefault(cell, len(places)) for cell in cells], np.int32)
@@ -84,10 +84,10 @@ class CodedCells(Sequence[Any]):
 
     def map(self, change: Callable[[Any], Any]) -> "CodedCells":
         """Each cell changed in the same way."""
-        merged = CodedCells.of(map(change, self.different))
+        merged = CodedCells.from_cells(map(change, self.different))
         return CodedCells(merged.different, merged.code[self.code])
 
-    def among(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> list[Any]:
+    def distinct_in_rows(self, rows: NDArray[np.bool_] | NDArray[np.int64]) -> list[Any]:
         """The distinct cells of some rows, in the order in which they first appear there."""
         from pandas import unique
 
@@ -170,7 +170,7 @@ class FileColumn:
         return cls(CellsOnDemand(len(numbers), words), holes, np.where(holes, np.nan, numbers), text=False)
 
     @classmethod
-    def unreadable(cls, count: int, fault: str) -> "FileColumn":
+    def unreadable_column(cls, count: int, fault: str) -> "FileColumn":
         """A column of so many cells that cannot be read."""
         none = np.zeros(count, np.bool_)
         return cls([""] * count, none, np.full(count, np.nan), text=False, fault=fault)
@@ -180,7 +180,7 @@ class FileColumn:
         text = _are_words(self.cells, self.holes, self.numbers)
         return replace(self, text=text, dates=dates if any(date is not None for date in dates) else None)
 
-    def word(self, row: int) -> str:
+    def word_of_cell(self, row: int) -> str:
         """A cell as text, in Unicode's form NFC: words that differ only in form are the same word."""
         return normalize("NFC", self.cells[row])
 
@@ -195,15 +195,15 @@ class FileColumn:
 
     @cached_property
     def coded(self) -> CodedCells:
-        """All cells as text, in the form that `word` returns."""
-        cells = self.cells if isinstance(self.cells, CodedCells) else CodedCells.of(self.cells)
+        """All cells as text, in the form that `word_of_cell` returns."""
+        cells = self.cells if isinstance(self.cells, CodedCells) else CodedCells.from_cells(self.cells)
         return cells.map(lambda cell: normalize("NFC", cell))
 
     def words(self, rows: NDArray[np.bool_]) -> list[str]:
         """The distinct cells of some rows as text, in the order in which they first appear, without missing ones."""
-        return self.coded.among(rows & ~self.holes)
+        return self.coded.distinct_in_rows(rows & ~self.holes)
 
-    def codes(self, rows: NDArray[np.int64], words: Sequence[str]) -> NDArray[np.float64]:
+    def codes_in(self, rows: NDArray[np.int64], words: Sequence[str]) -> NDArray[np.float64]:
         """Indices of the cells of some rows in a list of words, see `fkl.data.encoder.codes_of_words`."""
         return codes_of_words(self.coded.different, words)[self.coded.code[rows]]
 
@@ -237,7 +237,7 @@ class FileColumn:
         both = chain.from_iterable(part.cells for part in parts)
         holes, numbers = (np.concatenate([getattr(part, key) for part in parts]) for key in ("holes", "numbers"))
         coded = all(isinstance(part.cells, CodedCells) for part in parts)
-        cells = CodedCells.of(both) if coded else CellsOnDemand(len(holes), lambda: list(both))
+        cells = CodedCells.from_cells(both) if coded else CellsOnDemand(len(holes), lambda: list(both))
         starts = np.cumsum([0, *(len(part.holes) for part in parts)])
         # Row numbers of the first padded cells continue from part to part
         padded = [
@@ -305,7 +305,7 @@ class FileColumns:
     zeros_left_out: bool = False
     row_names: str | None = None
 
-    def without(self, names: Collection[str]) -> "FileColumns":
+    def without_columns(self, names: Collection[str]) -> "FileColumns":
         """A copy without the columns that have these names, if any."""
         kept = {name: column for name, column in self.by_name.items() if name not in names}
         return replace(self, by_name=kept)
@@ -319,9 +319,9 @@ class FileColumns:
         left_out = [column for column in nameless if not any(self.by_name[column].cells)]
         first = next(iter(self.by_name), "")
         names_rows = first in nameless and first not in left_out
-        return replace(self.without(left_out), row_names=first if names_rows else None)
+        return replace(self.without_columns(left_out), row_names=first if names_rows else None)
 
-    def renamed(self, names: Sequence[str]) -> "FileColumns":
+    def with_names(self, names: Sequence[str]) -> "FileColumns":
         """A copy in which the columns, in their order, have these names."""
         return replace(self, by_name=dict(zip(names, self.by_name.values(), strict=True)))
 
@@ -380,8 +380,8 @@ def _are_words(cells: Sequence[Any], holes: NDArray[np.bool_], numbers: NDArray[
     is_word = ~holes & np.isnan(numbers)
     if 2 * is_word.sum() <= (~holes).sum():
         return False
-    coded = cells if isinstance(cells, CodedCells) else CodedCells.of(cells)
-    return 2 * len(coded.among(is_word)) >= len(coded.among(~holes))
+    coded = cells if isinstance(cells, CodedCells) else CodedCells.from_cells(cells)
+    return 2 * len(coded.distinct_in_rows(is_word)) >= len(coded.distinct_in_rows(~holes))
 
 
 def distinct_names(names: Sequence[str]) -> list[str]:

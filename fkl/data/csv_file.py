@@ -238,7 +238,7 @@ class _Table:
 
         # Without rows, all columns are empty
         if not self.lines:
-            return [FileColumn.of_text(CodedCells.of([]), reading)] * self.width
+            return [FileColumn.of_text(CodedCells.from_cells([]), reading)] * self.width
         frame = read_csv(
             io.BytesIO(self.body),
             sep=self.sign,
@@ -274,24 +274,24 @@ class _Table:
         cells = CellsOnDemand(len(values), partial(self._cells_of, j))
         if column.dtype.kind != "f" and not holes.any() and (size := np.abs(values)).max() < EXACT:
             digits = np.searchsorted(TENS, size, side="right") + 1 + (values < 0)
-            if (digits == self._lengths(j)).all():
+            if (digits == self._bytes_of_cells(j)).all():
                 return FileColumn(WholeNumbers(values), holes, values, text=False)
         return FileColumn(cells, holes, values, text=False)
 
-    def _begins(self, j: int) -> NDArray[np.int64]:
+    def _begins_of_cells(self, j: int) -> NDArray[np.int64]:
         """Where the cells of a column begin."""
         before = self.ends[j - 1 :: self.width] if j else np.append(-1, self.ends[self.width - 1 : -1 : self.width])
         return before + 1
 
-    def _lengths(self, j: int) -> NDArray[np.int64]:
+    def _bytes_of_cells(self, j: int) -> NDArray[np.int64]:
         """Bytes of the cells of a column."""
-        lengths: NDArray[np.int64] = self.ends[j :: self.width] - self._begins(j)
+        lengths: NDArray[np.int64] = self.ends[j :: self.width] - self._begins_of_cells(j)
         return lengths
 
     def _cells_of(self, j: int) -> CodedCells:
         """Cells of a column as they are in the text, without spaces at both ends."""
-        begins, ends = self._begins(j).tolist(), self.ends[j :: self.width].tolist()
-        cells = CodedCells.of(self.body[begin:end] for begin, end in zip(begins, ends, strict=True))
+        begins, ends = self._begins_of_cells(j).tolist(), self.ends[j :: self.width].tolist()
+        cells = CodedCells.from_cells(self.body[begin:end] for begin, end in zip(begins, ends, strict=True))
         return cells.map(lambda cell: cell.decode().strip())
 
     @cached_property

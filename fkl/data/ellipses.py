@@ -73,7 +73,7 @@ class Ellipses(Keys):
         require_memory(count * ROW_BYTES, f"the {count} rows", "dataset.rows or dataset.test_rows")
         # Training rows lie in the subspace of their site, test rows anywhere
         site = np.arange(self.rows) * self.per_side**2 // self.rows
-        low, high = self.subspaces()
+        low, high = self.subspace_corners()
         learned = rng.uniform(low[site], high[site])
         tested = rng.uniform(BOX[0], BOX[1], (self.test_rows, 2))
         place = ((tested - BOX[0]) / (BOX[1] - BOX[0]) * self.per_side).astype(np.int64)
@@ -90,7 +90,7 @@ class Ellipses(Keys):
             tested=np.arange(len(clean)) >= self.rows if self.test_rows else None,
         )
 
-    def subspaces(self) -> NDArray[np.float64]:
+    def subspace_corners(self) -> NDArray[np.float64]:
         """Lower and upper corners of the subspaces, (2, sites, 2)."""
         low, high = BOX
         cell = (high - low) / self.per_side

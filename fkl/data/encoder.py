@@ -138,7 +138,7 @@ class Reading:
             cell = cell.replace(".", "_").replace(",", ".")  # numbers have no points here
         return _finite_float(cell)
 
-    def hint(self, cell: str) -> str:
+    def advice_on_cell(self, cell: str) -> str:
         """Advice on a cell that is no number: keys with which it would be one, or how to write it; empty for a word."""
         # Try other signs: a number that becomes readable shows which key is wrong
         read: dict[float, str] = {}
@@ -340,7 +340,7 @@ class Encoder:
             If a column is missing, or a cell is neither a finite number nor a known word.
         """
         # Numbers and codes of all columns; the first cell that is none is an error
-        values_of = self._values(frame)
+        values_of = self._values_by_column(frame)
         for column, values in values_of.items():
             words = self.words.get(column, ())
             bad = ~np.isfinite(values)
@@ -371,7 +371,7 @@ class Encoder:
         """A warning with the number of rows whose words no training row had; empty if no row has one."""
         # Rows with words that no training row had, by column
         new = {}
-        for name, values in self._values(frame).items():
+        for name, values in self._values_by_column(frame).items():
             words, cells = self.words.get(name, ()), frame[name]
             as_other = cells.notna() & (cells.map(word_of) != OTHER) & (OTHER in words)
             place = words.index(OTHER) if OTHER in words else len(words)
@@ -386,11 +386,11 @@ class Encoder:
         means = f"which counts as {OTHER}" if OTHER in self.words[column] else "so all its features are 0"
         return f"{count_of(count, 'row')} with a word that no training row had, {means}; {cell}"
 
-    def readable(self, frame: "DataFrame") -> NDArray[np.bool_]:
+    def readable_rows(self, frame: "DataFrame") -> NDArray[np.bool_]:
         """Rows (n,) in which `x` can read every cell; raises an error if a column is missing."""
-        return np.logical_and.reduce([np.isfinite(values) for values in self._values(frame).values()])
+        return np.logical_and.reduce([np.isfinite(values) for values in self._values_by_column(frame).values()])
 
-    def _values(self, frame: "DataFrame") -> dict[str, NDArray[np.float64]]:
+    def _values_by_column(self, frame: "DataFrame") -> dict[str, NDArray[np.float64]]:
         """Numbers or codes by column, NaN for cells that cannot be read."""
         # Every column is needed, and only once
         lacking = [column for column in self.columns if column not in frame]

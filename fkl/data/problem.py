@@ -324,7 +324,7 @@ class Problem(OfClients):
         y = np.where(self.present, table.y[self.row], 0.0)
         return replace(self, x=x, y=y, scale=table.scale, encoder=table.encoder)
 
-    def until(self, rounds: int) -> "Problem":
+    def first_rounds(self, rounds: int) -> "Problem":
         """A copy with only the first `rounds` rounds."""
         names = ("x", "y", "present", "tested", "expected", "sampled", "row")
         return replace(self, **{name: array[:rounds] for name in names if (array := getattr(self, name)) is not None})

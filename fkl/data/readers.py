@@ -180,7 +180,7 @@ def _read_concrete(layout: Layout, file: DataFile, store: Store) -> "DataFrame":
 
     # The published sheet or its conversion to text
     columns = list(layout.all_columns)
-    if store.find(CONVERTED):
+    if store.find_file(CONVERTED):
         file = CONVERTED
         after_header = store.read(file).partition(b"\n")[2]
         frame = read_table(after_header, f"{file.name} after its header", columns)
@@ -234,7 +234,7 @@ def _read_libsvm(layout: Layout, file: DataFile, store: Store) -> Samples:
     if layout.format == "libsvm_streamed":
         if layout.rows is None or layout.negative is None:
             raise FklError(f"{file.name}: format=libsvm_streamed needs rows and negative")
-        return read_dense(store.stream(file), file.name, features, layout.rows, layout.negative)
+        return read_dense(store.stream_file(file), file.name, features, layout.rows, layout.negative)
     # Without a label for negative samples, the target keeps its numbers
     if layout.negative is None:
         first = 1 - any(libsvm.has_index_0(store.read(data_file(layout, used))) for used in layout.used)
@@ -247,7 +247,7 @@ def _read_libsvm(layout: Layout, file: DataFile, store: Store) -> Samples:
 def _read_cod_rna(layout: Layout, file: DataFile, store: Store) -> Samples:
     """LIBSVM's cod-rna, or a public copy of it without indices if only that is in the folder."""
     copy = data_file(layout, layout.files[1])
-    if store.find(file) is not None or store.find(copy) is None:
+    if store.find_file(file) is not None or store.find_file(copy) is None:
         return _read_libsvm(layout, file, store)
     values = read_table(store.read(copy), copy.name, ("label", *layout.features), separator=None).to_numpy(np.float64)
     return values[:, 1:].copy(), two_classes(values[:, 0], copy.name, negative=-1.0)

@@ -128,7 +128,7 @@ def list_datasets(store: "Store") -> list[Listing]:
     # Where each data set's files are, and how many are missing
     for made in map(named_dataset, dataset_names()):
         sizes = [file.size for file in made.data_files if file.size is not None]
-        paths = [store.find(file) for file in made.data_files]
+        paths = [store.find_file(file) for file in made.data_files]
         missing = sum(path is None for path in paths)
         if not made.data_files:
             place = files = "dataset.path" if hasattr(type(made), "fingerprint") else "built in"
@@ -156,8 +156,8 @@ def fetch_datasets(names: list[str], store: "Store") -> Iterator[FileState]:
     """
     for file in _files_of_sets(names):
         try:
-            path = store.fetch(file)
-            store.check(file)
+            path = store.fetch_file(file)
+            store.check_file(file)
         except FklError as error:
             yield FileState(file.dataset, file.name, "failed", str(error))
         else:
@@ -176,12 +176,12 @@ def verify_datasets(names: list[str], store: "Store") -> Iterator[FileState]:
         If a name is unknown.
     """
     for file in _files_of_sets(names):
-        path = store.find(file)
+        path = store.find_file(file)
         if path is None:
             yield FileState(file.dataset, file.name, "missing", file.url or "no address is known that serves it")
             continue
         try:
-            store.check(file)
+            store.check_file(file)
         except FklError as error:
             yield FileState(file.dataset, file.name, "corrupted", str(error))
         else:

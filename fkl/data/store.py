@@ -125,7 +125,7 @@ class Store:
         """Folder of the parsed copies of the user's tables."""
         return None if self.cache is None else self.cache / "tables"
 
-    def find(self, file: DataFile) -> Path | None:
+    def find_file(self, file: DataFile) -> Path | None:
         """Path of the file or its archive; None if it is not in the folder."""
         folders = (self.folder / file.dataset, self.folder)
         names = [file.name + suffix for suffix in ("", *OPENERS)]
@@ -133,7 +133,7 @@ class Store:
         archives = (folder / file.archive for folder in folders if file.archive)
         return next((path for path in chain(plain, archives) if path.is_file()), None)
 
-    def fetch(self, file: DataFile) -> Path:
+    def fetch_file(self, file: DataFile) -> Path:
         """Path of the file, after fetching its archive if it is missing.
 
         Raises
@@ -143,7 +143,7 @@ class Store:
             right one.
         """
         # It may be in the folder already
-        if (path := self.find(file)) is not None:
+        if (path := self.find_file(file)) is not None:
             return path
         if file.url is None:
             raise FklError(self._how_to_get(file))
@@ -160,7 +160,7 @@ class Store:
         try:
             with whole_file(target) as stream:
                 try:
-                    self._download(url, stream)
+                    self._download_file(url, stream)
                     stream.flush()
                 except (requests.RequestException, ConnectionError, TimeoutError, ValueError) as error:
                     raise FklError(f"could not fetch {url}: {_why_failed(error)}; {instead}") from error
@@ -174,7 +174,7 @@ class Store:
                     folder.rmdir()
         return target
 
-    def _download(self, url: str, stream: BinaryIO) -> None:
+    def _download_file(self, url: str, stream: BinaryIO) -> None:
         """Write the content of an address to a stream; start again after a failure, at most `retries` times."""
         import pooch
         import requests
@@ -197,13 +197,13 @@ class Store:
         Raises
         ------
         FklError
-            The errors of `fetch`, and one if the file is damaged or larger than the memory; the message names it, with
-            the expected and the found hash.
+            The errors of `fetch_file`, and one if the file is damaged or larger than the memory; the message names it,
+            with the expected and the found hash.
         """
-        path = self.fetch(file)
+        path = self.fetch_file(file)
         return b"".join(_checked_chunks(path, file, str(path), available_bytes() // PER_BYTE))
 
-    def stream(self, file: DataFile) -> Iterator[bytes]:
+    def stream_file(self, file: DataFile) -> Iterator[bytes]:
         """Content of the file in pieces, like `read`, for a file that is larger than the memory.
 
         The hash is compared after the last piece, so stopping earlier skips the check.
@@ -213,10 +213,10 @@ class Store:
         FklError
             The errors of `read`.
         """
-        path = self.fetch(file)
+        path = self.fetch_file(file)
         return _checked_chunks(path, file, str(path), LARGEST)
 
-    def check(self, file: DataFile) -> None:
+    def check_file(self, file: DataFile) -> None:
         """Read a file that is in the folder to its end and compare size and hash.
 
         Raises
@@ -224,7 +224,7 @@ class Store:
         FklError
             If it is missing or damaged.
         """
-        path = self.find(file)
+        path = self.find_file(file)
         if path is None:
             raise FklError(self._how_to_get(file))
         _check_to_the_end(path, file, str(path))

@@ -137,7 +137,7 @@ class CheckedFiles:
         kind = "whole" if (numbers % 1 == 0).all() else "number"
         return SiteColumn(*column_and_site, kind, f"{middle:.5g}", f"{low:.5g} to {high:.5g}", missing, "")
 
-    def apart(self) -> list[str]:
+    def columns_apart(self) -> list[str]:
         """A line for each column in which a site's numbers lie far from the others'."""
         used = [one for one in self.decisions if one.used_as in ("target", "feature") and "number" in one.read_as]
         numbers = {one.column: self.columns.by_name[one.column].numbers for one in used}
@@ -230,7 +230,7 @@ def check_files(data: TableFile, tables: Path | None) -> CheckedFiles:
     elif data.site is not None and data.site in whole.by_name:
         column = whole.by_name[data.site]
         site_names = tuple(column.words(np.ones(whole.rows, np.bool_)))
-        site = np.nan_to_num(column.codes(np.arange(whole.rows), site_names), nan=-1).astype(np.int64)
+        site = np.nan_to_num(column.codes_in(np.arange(whole.rows), site_names), nan=-1).astype(np.int64)
     return CheckedFiles(tuple(faults), whole, decisions, site, site_names)
 
 
@@ -313,7 +313,7 @@ def _decide_column(
         why = "dataset.words" if name in (data.words or ()) else f"dataset.{used_as}, as the file has them"
         if row is not None and name not in (data.words or ()):
             reason = "is no number" if padded is None else "begins with 0, as ids do"
-            why = f"{cut_cell(column.word(row))!r} in {_line_of_row(file, row)} {reason}"
+            why = f"{cut_cell(column.word_of_cell(row))!r} in {_line_of_row(file, row)} {reason}"
         count = count_of(len(column.words(~column.holes)), "word")
         is_dropped = data.text == "drop" and used_as == "feature"
         return ColumnDecision(name, "dropped" if is_dropped else used_as, f"words ({count})", why + lack)
@@ -325,12 +325,16 @@ def _decide_column(
     numbers = column.numbers[~column.holes]
     whole = len(numbers) > 0 and bool((np.isfinite(numbers) & (numbers % 1 == 0)).all())
     why = "no row has a value" if missing == file.rows else "all cells are numbers"
-    if whole and {*numbers.tolist()} <= {0.0, 1.0} and not column.word(int((~column.holes).argmax())).isdecimal():
+    if (
+        whole
+        and {*numbers.tolist()} <= {0.0, 1.0}
+        and not column.word_of_cell(int((~column.holes).argmax())).isdecimal()
+    ):
         why = "true is 1, false is 0"
     if data.holds_rounded_ids(column):
         why += ", above 2^53: ids have lost digits"
     if column.first_odd_row is not None:
-        why = f"most cells are numbers, {cut_cell(column.word(column.first_odd_row))!r} in "
+        why = f"most cells are numbers, {cut_cell(column.word_of_cell(column.first_odd_row))!r} in "
         why += f"{_line_of_row(file, column.first_odd_row)} is not"
     return ColumnDecision(name, used_as, "whole number" if whole else "number", why + lack)
 

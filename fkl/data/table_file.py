@@ -402,7 +402,7 @@ class TableFile(Keys):
         column = columns[self.target]
         if self.target in of_words:  # they are classes
             labels = tuple(sorted(column.words(keep)))
-            y = column.codes(rows, labels)
+            y = column.codes_in(rows, labels)
         else:
             labels, y = (), self.numbers_of_column(self.target, column, file)[rows]
         # 8. The table. Words and means are learned from its training rows only, so test rows cannot leak
@@ -421,7 +421,7 @@ class TableFile(Keys):
         elif self.site is not None:
             column = columns[self.site]
             names = tuple(column.words(keep))  # sites in the order in which they first appear
-            table = replace(table, site=column.codes(rows, names).astype(np.int64), site_names=names)
+            table = replace(table, site=column.codes_in(rows, names).astype(np.int64), site_names=names)
         # 10. Compare the sites' numbers: a file in other units, for example, is a usual fault of pooled data
         numeric = [name for name in (*features, self.target) if not columns[name].text and name not in of_words]
         numbers = {name: columns[name].numbers[rows] for name in numeric}
@@ -459,7 +459,7 @@ class TableFile(Keys):
         # Drop columns, and refuse unreadable ones that are used
         parts_used = []
         for part in parts:
-            kept = part.without([*(self.drop or ()), *self.names_of_rows(parts)])
+            kept = part.without_columns([*(self.drop or ()), *self.names_of_rows(parts)])
             for name, column in kept.by_name.items():
                 if column.fault:
                     out = f"dataset.drop=[{in_brackets(name)}] leaves it out"
@@ -488,7 +488,7 @@ class TableFile(Keys):
             if none and len(part.by_name) != len(named.by_name):
                 has = count_of(len(part.by_name), "column")
                 raise FklError(f"{part.path}: {has} where {named.path}, whose names it takes, has {len(named.by_name)}")
-            renamed_parts.append(part.renamed(list(named.by_name)) if none else part)
+            renamed_parts.append(part.with_names(list(named.by_name)) if none else part)
         return renamed_parts
 
     def _where_table_begins(self, name: str, parts: list[FileColumns]) -> str:
@@ -556,7 +556,7 @@ class TableFile(Keys):
             return False
         # The first cell that is no number, for the message
         odd = (column.first_odd_row or 0) if padded is None else padded
-        first = column.word(odd)
+        first = column.word_of_cell(odd)
         where = f"{file.place(odd)}, column {cut_cell(name)}: {cut_cell(first)!r} "
         where += "is not a number" if padded is None else "begins with 0, as ids do"
         row = column.row_in_other_notation(of_classes=name == self.target and self.labels == "code")
@@ -609,9 +609,9 @@ class TableFile(Keys):
         if name not in self.columns_beside_features:
             mean = "dataset.missing=mean fills in the mean of the training rows, "
             use += f", {'' if column.text else mean}dataset.fill a value"
-        if column.word(row) and column.text:
+        if column.word_of_cell(row) and column.text:
             use += ", dataset.hole=[] makes a word of it"
-        return f"{file.place(row)}, column {cut_cell(name)}: {column.word(row)!r} is missing; {use}"
+        return f"{file.place(row)}, column {cut_cell(name)}: {column.word_of_cell(row)!r} is missing; {use}"
 
     def _of_ids_or_sites(self, name: str, column: FileColumn) -> str:
         """Advice for a column of text that may hold ids or sites; empty if it does not seem to."""
@@ -635,7 +635,7 @@ class TableFile(Keys):
         if bad.any():
             raise FklError(self._not_a_number(name, column, int(bad.argmax()), file))
         for row in np.flatnonzero(np.abs(column.numbers) >= EXACT).tolist():
-            cell = column.word(row)
+            cell = column.word_of_cell(row)
             if INTEGER.fullmatch(cell) and int(cell) != int(column.numbers[row]):
                 where = f"{file.place(row)}, column {cut_cell(name)}"
                 rounded = f"an integer above 2^53, which would be rounded to {int(column.numbers[row])}"
@@ -653,11 +653,11 @@ class TableFile(Keys):
 
     def _not_a_number(self, name: str, column: FileColumn, row: int, file: FileColumns) -> str:
         """Message about a cell that is not a number, with the key that would read it."""
-        cell, is_feature = column.word(row), name not in self.columns_beside_features
+        cell, is_feature = column.word_of_cell(row), name not in self.columns_beside_features
         place = file.place(row)
         path = next((path for path in self.paths if place.startswith(f"{path}, ")), "") if self.is_pattern else ""
         # A reader's hint comes first: another decimal sign or delimiter explains most such cells
-        use = self._reading_of(path).hint(cell)
+        use = self._reading_of(path).advice_on_cell(cell)
         if not use:
             use = self._as_missing(cell)
         if is_feature:
@@ -686,7 +686,7 @@ class TableFile(Keys):
             elif not by_column and date_format and not _are_dates(column, date_format):
                 continue
             if date_format:
-                numbers = self._days(name, column, date_format, file)
+                numbers = self._days_of_column(name, column, date_format, file)
                 columns[name] = replace(column, numbers=numbers, text=False, padded=None, dates=None)
                 dates[name] = date_format
         return replace(file, by_name=columns), dates
@@ -709,13 +709,15 @@ class TableFile(Keys):
         place = file.place(row)
         path = next(path for path in [*self.paths, *self.test_paths] if place.startswith(f"{path}, "))
         own = self._reading_of(path).as_typed(date_format="FORMAT")
-        where = f"{place}, column {cut_cell(name)}: {cut_cell(column.word(row))!r}"
+        where = f"{place}, column {cut_cell(name)}: {cut_cell(column.word_of_cell(row))!r}"
         return f"{where} is not a date in dataset.date_format={date_format}, as in other files; {own} gives it its own"
 
-    def _days(self, name: str, column: FileColumn, date_format: str, file: FileColumns) -> NDArray[np.float64]:
+    def _days_of_column(
+        self, name: str, column: FileColumn, date_format: str, file: FileColumns
+    ) -> NDArray[np.float64]:
         """Days since 1970-01-01 of a column of dates; NaN where a cell is missing."""
         # Parse each different cell once, because dates often repeat
-        cells = column.cells if isinstance(column.cells, CodedCells) else CodedCells.of(column.cells)
+        cells = column.cells if isinstance(column.cells, CodedCells) else CodedCells.from_cells(column.cells)
         numbers = np.array([days_of_date(cell, date_format) for cell in cells.different], np.float64)[cells.code]
         # Dates that a typed file stores as dates need no format
         if column.dates is not None:
@@ -725,10 +727,9 @@ class TableFile(Keys):
         bad = np.isnan(numbers) & ~column.holes
         if bad.any():
             row = int(bad.argmax())
-            where = f"{file.place(row)}, column {cut_cell(name)}: {cut_cell(column.word(row))!r}"
-            raise FklError(
-                f"{where} is not a date in dataset.date_format={date_format}; {self._as_missing(column.word(row))}"
-            )
+            word = column.word_of_cell(row)
+            where = f"{file.place(row)}, column {cut_cell(name)}: {cut_cell(word)!r}"
+            raise FklError(f"{where} is not a date in dataset.date_format={date_format}; {self._as_missing(word)}")
         return numbers
 
     def _fill_value(self, name: str, value: Any, words: tuple[str, ...] | None) -> float:
@@ -747,11 +748,11 @@ class TableFile(Keys):
         self, name: str, column: FileColumn, rows: NDArray[np.int64], words: tuple[str, ...], file: FileColumns
     ) -> NDArray[np.float64]:
         """Codes of a column's words in these rows; those of missing cells are arbitrary."""
-        codes = column.codes(rows, words)
+        codes = column.codes_in(rows, words)
         bad = np.isnan(codes) & ~column.holes[rows]
         if bad.any():
             row = int(rows[bad.argmax()])
-            where = f"{file.place(row)}, column {cut_cell(name)}: {cut_cell(column.word(row))!r}"
+            where = f"{file.place(row)}, column {cut_cell(name)}: {cut_cell(column.word_of_cell(row))!r}"
             allowed = f"none of dataset.words.{name}: {_list_some(words)}"
             raise FklError(f"{where} is {allowed}; add it there, or the word {OTHER} for all other words")
         return codes
@@ -783,18 +784,20 @@ class TableFile(Keys):
         if len(names) > 1:
             cells = list(map(" ".join, zip(*(one.cells for one in columns), strict=True)))
             holes = np.logical_or.reduce([one.holes for one in columns])
-            column = FileColumn(CodedCells.of(cells), holes, np.full(file.rows, np.nan), True)
+            column = FileColumn(CodedCells.from_cells(cells), holes, np.full(file.rows, np.nan), True)
         if any(formats):
             formats_given = formats if by_column else formats[:1]
             lacking = [one for one, written in zip(names, formats_given, strict=False) if written is None]
             require(not lacking, "date_format", self.date_format, f"with a format of {', '.join(lacking)}, too")
-            return self._days(name, column, " ".join(map(str, formats_given)), file) * MICROSECONDS_OF_DAY
+            return self._days_of_column(name, column, " ".join(map(str, formats_given)), file) * MICROSECONDS_OF_DAY
         # Without a format, times must be in ISO 8601
         there = np.flatnonzero(~column.holes)
-        dates = to_datetime([column.word(row) for row in there.tolist()], format="ISO8601", errors="coerce", utc=True)
+        dates = to_datetime(
+            [column.word_of_cell(row) for row in there.tolist()], format="ISO8601", errors="coerce", utc=True
+        )
         if dates.isna().any():
             row = int(there[dates.isna().argmax()])
-            where = f"{file.place(row)}, column {cut_cell(name)}: {cut_cell(column.word(row))!r}"
+            where = f"{file.place(row)}, column {cut_cell(name)}: {cut_cell(column.word_of_cell(row))!r}"
             written = "a date like 2024-01-31 or 2024-01-31 12:30, or in dataset.date_format"
             raise FklError(f"{where} is not a time; must be a number, or {written}")
         times = np.full(len(column.holes), np.nan)

@@ -130,7 +130,7 @@ class Layout(Keys):
         others = {self.target, self.site, *expand_patterns(self.leave_out)}
         return tuple(name for name in self.all_columns if name not in others)
 
-    def chosen(self, values: Mapping[str, Any]) -> "Layout":
+    def with_chosen_keys(self, values: Mapping[str, Any]) -> "Layout":
         """The layout with the user's keys in place.
 
         Parameters

@@ -53,7 +53,9 @@ class TableSet:
     @cached_property
     def layout(self) -> Layout:
         """How the files are read with the user's keys."""
-        return self.table.chosen({one.name: getattr(self, one.name) for one in fields(self) if one.name != "table"})
+        return self.table.with_chosen_keys(
+            {one.name: getattr(self, one.name) for one in fields(self) if one.name != "table"}
+        )
 
     name, title, licence, shape = (property(attrgetter(f"table.{key}")) for key in ("name", *ONLY_TOLD))
     """Facts that the layout states."""
@@ -79,7 +81,7 @@ class TableSet:
         layout = self.layout
         # Values that a key replaces, and the state of the files
         replacing = getattr(self, layout.replace["key"]) if layout.replace else None
-        places = [store.find(readers.data_file(layout, file)) for file in layout.used]
+        places = [store.find_file(readers.data_file(layout, file)) for file in layout.used]
         about = [(place, place.stat().st_mtime_ns, place.stat().st_size) for place in places if place is not None]
         key = repr((layout, store, replacing, about))
         # Keep the last table, since replicates and trials read the same one

@@ -213,7 +213,9 @@ def _columns_by_name(path: str, content: Any, reading: Reading) -> FileColumns:
     for _, part in parts:
         if not isinstance(part, Fault) and len(part) != rows:
             part = Fault(f"has {count_of(len(part), 'row')} where {cut_cell(longest)} has {rows}")
-        columns.append(FileColumn.unreadable(rows, part) if isinstance(part, Fault) else _convert_column(part, reading))
+        columns.append(
+            FileColumn.unreadable_column(rows, part) if isinstance(part, Fault) else _convert_column(part, reading)
+        )
     if not lengths:
         raise FklError(f"{path}: {next((part for _, part in parts), 'has no column')}")
     # Names, and rows counted from 1
@@ -242,7 +244,7 @@ def _columns_of_sheet(path: str, rows: list[list[object]], reading: Reading) -> 
     # Shorter rows are filled with empty cells
     cells = zip(*(row + [None] * (width - len(row)) for row in rows[header:]), strict=True)
     columns = [_convert_cells(list(part), reading) for part in cells] or [
-        FileColumn.of_text(CodedCells.of([]), reading)
+        FileColumn.of_text(CodedCells.from_cells([]), reading)
     ] * width
     count = len(rows) - header
     by_name = dict(zip(distinct_names(names), columns, strict=True))
@@ -274,14 +276,14 @@ def _convert_cells(cells: list[Any], reading: Reading) -> FileColumn:
         if not issubclass(kind, READABLE):
             row = next(row for row, cell in enumerate(cells) if type(cell) is kind)
             fault = f"holds values of type {kind.__name__}, first in row {row + 1}; must be numbers, text or dates"
-            return FileColumn.unreadable(len(cells), fault)
+            return FileColumn.unreadable_column(len(cells), fault)
     # Only numbers, or only truth values
     if kinds and all(issubclass(kind, NUMBERS) for kind in kinds) and (bool not in kinds or len(kinds) == 1):
         numbers = np.array([np.nan if cell is None else float(cell) for cell in cells])
         return FileColumn.of_numbers(numbers, cells, reading.numbers_missing)
     # NA is a word in a typed file, where a missing cell has a type of its own
     reading = reading if reading.hole is not None else replace(reading, hole=())
-    column = FileColumn.of_text(CodedCells.of("" if cell is None else word_of(cell) for cell in cells), reading)
+    column = FileColumn.of_text(CodedCells.from_cells("" if cell is None else word_of(cell) for cell in cells), reading)
     # Mixed cells: numbers keep their values, the rest are words or dates
     typed = [row for row, cell in enumerate(cells) if isinstance(cell, NUMBERS) and type(cell) is not bool]
     column.numbers[typed] = [float(cells[row]) for row in typed]

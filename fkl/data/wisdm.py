@@ -178,9 +178,9 @@ class Wisdm(Keys):
         print_lines(recordings.summary)
         return recordings.table
 
-    def _places(self, store: Store) -> dict[DataFile, Path]:
+    def _files_available(self, store: Store) -> dict[DataFile, Path]:
         """The available files."""
-        return {file: place for file in self.data_files if (place := store.find(file)) is not None}
+        return {file: place for file in self.data_files if (place := store.find_file(file)) is not None}
 
     def read(self, store: Store, rng: np.random.Generator) -> Recordings:
         """Read the available files; `rng` draws participants if not all are used.
@@ -192,10 +192,10 @@ class Wisdm(Keys):
             participants than requested, or no window of one of the activities.
         """
         # Which files there are; the first download brings all of them
-        places = self._places(store)
+        places = self._files_available(store)
         if not places:
-            store.fetch(self.data_files[0])  # its archive has all the others, too
-            places = self._places(store)
+            store.fetch_file(self.data_files[0])  # its archive has all the others, too
+            places = self._files_available(store)
         # Some participants only, in their usual order
         at_hand = list(places)
         chosen = at_hand

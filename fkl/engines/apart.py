@@ -53,7 +53,7 @@ class Each:
 
 @dataclass(frozen=True)
 class Apart:
-    """Base class of a method that runs in several worlds; `made` lists them, and `together` joins their outcomes."""
+    """Base class of a method that runs in several worlds; `make_worlds` lists them, `together` joins their outcomes."""
 
     method: Any
 
@@ -69,26 +69,26 @@ class Apart:
 
     def init(self, world: World) -> Each:
         """The states before the first round."""
-        return Each([self.method.init(one) for one in self.worlds(world)])
+        return Each([self.method.init(one) for one in self.worlds_made(world)])
 
     def step(self, world: World, state: Each, t: int) -> tuple[Each, Any]:
         """Run one round in every world, and join the outcomes."""
         states, outcomes = [], []
-        for learner_state, learner_world in zip(state.states, self.worlds(world), strict=True):
+        for learner_state, learner_world in zip(state.states, self.worlds_made(world), strict=True):
             after, outcome = self.method.step(learner_world, learner_state, t)
             states.append(after)
             outcomes.append(outcome)
         return Each(states), self.together(world, outcomes, t)
 
-    def worlds(self, world: World) -> list[World]:
+    def worlds_made(self, world: World) -> list[World]:
         """The worlds, made once and kept with the common world."""
         kept, name = vars(world), type(self).__name__
         if name not in kept:
-            kept[name] = self.made(world)
+            kept[name] = self.make_worlds(world)
         made: list[World] = kept[name]
         return made
 
-    def made(self, world: World) -> list[World]:
+    def make_worlds(self, world: World) -> list[World]:
         """The worlds that belong to a common world."""
         raise NotImplementedError
 
@@ -100,13 +100,13 @@ class Apart:
 class Alone(Apart):
     """A method that every client, or the one client with all samples, runs alone, without messages."""
 
-    def made(self, world: World) -> list[World]:
+    def make_worlds(self, world: World) -> list[World]:
         """One world per client."""
         return [self._world_of(world, k) for k in range(world.problem.clients)]
 
     def step(self, world: World, state: Each, t: int) -> tuple[Each, Any]:
         """Run one round of every client alone, with a channel of its own."""
-        for one in self.worlds(world):
+        for one in self.worlds_made(world):
             one.channel.open_round(t, one.problem.present[t])
         return super().step(world, state, t)
 
@@ -129,7 +129,7 @@ class OneAgainstRest(Apart):
     classes share the features, the random numbers and the channel, which counts the messages of every class.
     """
 
-    def made(self, world: World) -> list[World]:
+    def make_worlds(self, world: World) -> list[World]:
         """One world per class."""
         problem = world.problem
         loss, everywhere = problem.loss.of_one_class, problem.everywhere

@@ -54,7 +54,7 @@ class Engine:
     def require_installed(self) -> None:
         """Refuse to begin without the libraries that the engine needs."""
 
-    def announce(self) -> None:
+    def announce_engine(self) -> None:
         """Print what the user has to know about the engine, before the first round."""
 
     # During the rounds
@@ -83,7 +83,7 @@ class Engine:
 
     # After the rounds
 
-    def notes(self) -> dict[str, Any]:
+    def provenance_notes(self) -> dict[str, Any]:
         """Entries about this engine in provenance.json."""
         return {}
 
@@ -236,7 +236,7 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
         streams_of_features = streams if experiment.redraw is not None else Streams(experiment.seed, (0,))
         times = network.times(problem.rounds, problem.clients, streams_of_features.generators(Role.TIMES)[0])
         if topology is not None:  # on a graph, agents that are late miss the iteration
-            times = times.among(problem.present)
+            times = times.times_among_agents(problem.present)
             problem = problem.thinned(problem.present & times.in_time)
     # The channel, and everything that a method may see
     label = experiment.algorithm.label

@@ -59,7 +59,7 @@ class Checkpoint:
 
     def place(self) -> tuple[int, int] | None:
         """First of the running replicates, and their number; None without a usable file, with a message."""
-        saved = self._read()
+        saved = self._read_file()
         if saved is None:
             return None
         place = saved[0].get("place")
@@ -71,7 +71,7 @@ class Checkpoint:
     def rounds(self) -> tuple[int, int, int] | None:
         """First of the running replicates, their number, and the number of rounds that they have finished; or None."""
         place = self.place()
-        saved = None if place is None else self._read()
+        saved = None if place is None else self._read_file()
         done = None if saved is None else saved[0].get("rounds")
         return (*place, done) if place is not None and type(done) is int else None
 
@@ -80,7 +80,7 @@ class Checkpoint:
 
         The follower is truncated to its position in the checkpoint.
         """
-        saved = self._read()
+        saved = self._read_file()
         if saved is None:
             return None
         # Text first, then arrays; the follower goes back to its place in the text
@@ -125,17 +125,17 @@ class Checkpoint:
             if not self._warned:
                 show_warning(f"no checkpoint for now: {error}")
             self._warned = True
-        self.wait()
+        self.restart_timer()
 
-    def wait(self) -> None:
+    def restart_timer(self) -> None:
         """Restart the count of seconds until the next checkpoint."""
         self._last = time.monotonic()
 
-    def remove(self) -> None:
+    def delete_file(self) -> None:
         """Delete the saved state."""
         self.file.unlink(missing_ok=True)
 
-    def _read(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    def _read_file(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """The JSON and the arrays of this run's file; None without a usable file."""
         # A file of another run, or a damaged one, is no error: the run begins anew
         try:

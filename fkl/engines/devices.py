@@ -26,7 +26,7 @@ class Devices:
         used, both = jax.devices()[: rows * columns], (AxisType.Auto, AxisType.Auto)
         self._mesh = jax.make_mesh((rows, columns), tuple(self._sizes), both, devices=used)
 
-    def placed(self, arrays: Any, before: int = 0) -> Any:
+    def place_arrays(self, arrays: Any, before: int = 0) -> Any:
         """The arrays on the devices, divided along the axes of replicates and of clients.
 
         Parameters

@@ -49,7 +49,7 @@ class Jax(Engine):
         with requires_extra("jax", "engine=jax"):
             import jax  # noqa: F401
 
-    def announce(self) -> None:
+    def announce_engine(self) -> None:
         """Print the device."""
         print_lines(f"engine=jax: on {device_name()}")
 
@@ -59,7 +59,7 @@ class Jax(Engine):
 
         return play_scans(algorithm, world, in_progress, watched)
 
-    def notes(self) -> dict[str, Any]:
+    def provenance_notes(self) -> dict[str, Any]:
         """Name of the device."""
         return {"device": device_name()}
 

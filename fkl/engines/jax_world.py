@@ -65,7 +65,7 @@ def play_scans(algorithm: Algorithm, world: World, in_progress: Any, watched: bo
                 # Run one scan on the device; its time is divided equally among its rounds
                 rounds = range(first, min(first + scan.length, problem.rounds))
                 start = perf_counter()
-                in_progress.state, results = scan.play(in_progress.state, scan.given(rounds, scan.length))
+                in_progress.state, results = scan.play(in_progress.state, scan.scan_input(rounds, scan.length))
                 took = perf_counter() - start
                 # Record each round on the host, in order, with its share of the results
                 for b, t in enumerate(rounds):
@@ -185,7 +185,7 @@ class Scan:
             () if self._of_streams else _on_device(arrays_of(world.samples.rows)),
         )
         # Find the shapes of a round's results; tracing also records its requests to the host
-        given = self.given(range(1), 1)
+        given = self.scan_input(range(1), 1)
         try:
             shown, made = jax.eval_shape(self._first_round, self._fixed, arrays_of(state), given)
         except (JAXTypeError, JAXIndexError) as error:  # from a user's class that wrongly claims to be traceable
@@ -208,7 +208,7 @@ class Scan:
         # Scans have equal lengths, limited by memory and time, so the last scan wastes few rounds
         # Bytes of a round's input and result; 2^26 bytes are the most that a scan may hold
         nbytes = 0 if self._of_streams else shown.size * shown.dtype.itemsize
-        nbytes += sum(part.nbytes for part in jax.tree.leaves(self.given(range(1), 1)))
+        nbytes += sum(part.nbytes for part in jax.tree.leaves(self.scan_input(range(1), 1)))
         most, rounds, clients = min(MOST_ROUNDS, ROOM // nbytes), world.problem.rounds, world.problem.clients
         # On a CPU, also limit the sines of a scan: a progress line should appear every few seconds
         if bank is not None and self._of_streams and _on_cpu():
@@ -217,8 +217,8 @@ class Scan:
         scans = -(-rounds // max(LEAST_ROUNDS, most))
         self.length = max(LEAST_ROUNDS, -(-rounds // scans))
         # One program for all scans; the state is donated, so the next state may use its memory
-        program, given = jax.jit(self._rounds, donate_argnums=1), self.given(range(1), self.length)
-        self._compiled = _compile_lowered(program.lower(*self._placed(state, given)))
+        program, given = jax.jit(self._scan_rounds, donate_argnums=1), self.scan_input(range(1), self.length)
+        self._compiled = _compile_lowered(program.lower(*self._placed_arguments(state, given)))
 
     @property
     def state(self) -> Any:
@@ -227,7 +227,7 @@ class Scan:
 
     def play(self, state: Any, given: Given) -> tuple[Any, Told]:
         """The state after these rounds, and their results; the sums of a `StreamJudge` include them already."""
-        (made, sums), results = self._compiled(*self._placed(state, given))
+        (made, sums), results = self._compiled(*self._placed_arguments(state, given))
         if self._of_streams:
             self._judge.sums = with_arrays(self._judge.sums, sums)
         return with_arrays(state, made), Told(*(tuple(map(np.asarray, values)) for values in results))
@@ -252,12 +252,16 @@ class Scan:
         if not fine:
             raise RoundNotFiniteError
 
-    def _placed(self, state: Any, given: Given) -> tuple[Any, Any, Any]:
+    def _placed_arguments(self, state: Any, given: Given) -> tuple[Any, Any, Any]:
         """The program's arguments on its devices."""
         carried = arrays_of(state), arrays_of(self._judge.sums) if self._of_streams else ()
-        return self._devices.placed(self._fixed), self._devices.placed(carried), self._devices.placed(given, 1)
+        return (
+            self._devices.place_arrays(self._fixed),
+            self._devices.place_arrays(carried),
+            self._devices.place_arrays(given, 1),
+        )
 
-    def given(self, rounds: range, length: int) -> Given:
+    def scan_input(self, rounds: range, length: int) -> Given:
         """Input of a scan of these rounds, padded with zeros."""
 
         def padded(values: Sequence[Any]) -> Array:
@@ -272,11 +276,11 @@ class Scan:
         of_host = tuple(padded([of_round(t) for t in rounds]) for of_round in self._asked)
         return Given(padded(rounds), padded([True] * len(rounds)), tuple(map(padded, samples)), of_host)
 
-    def _rounds(self, fixed: _Fixed, carried: Any, given: Given) -> Any:
+    def _scan_rounds(self, fixed: _Fixed, carried: Any, given: Given) -> Any:
         """All rounds of a scan, for tracing."""
 
         def one(carried: Any, given: Given) -> Any:
-            state, outcome = self._step(fixed, with_arrays(self._state, carried[0]), given, iter(given.of_host))
+            state, outcome = self._traced_round(fixed, with_arrays(self._state, carried[0]), given, iter(given.of_host))
             # The judge's sums, and its input of this round
             sums, shown = (), (outcome,)
             if self._of_streams:
@@ -297,10 +301,12 @@ class Scan:
 
     def _first_round(self, fixed: _Fixed, state: Any, given: Given) -> Any:
         one = jax.tree.map(lambda values: values[0], given)
-        self._state, outcome = self._step(fixed, with_arrays(self._state, state), one, None)
+        self._state, outcome = self._traced_round(fixed, with_arrays(self._state, state), one, None)
         return (outcome.y_hat, outcome.loss) if self._of_streams else outcome, arrays_of(self._state)
 
-    def _step(self, fixed: _Fixed, state: Any, given: Given, of_host: Iterator[Array] | None) -> tuple[Any, Any]:
+    def _traced_round(
+        self, fixed: _Fixed, state: Any, given: Given, of_host: Iterator[Array] | None
+    ) -> tuple[Any, Any]:
         """A traced round of the method in a world of placeholders; without `of_host`, its requests are recorded."""
         world, common = self._world, self._world.common
         host = _Host(of_host)
@@ -474,7 +480,7 @@ class _Samples:
         """Gradient of each client's mean loss at theta, from the traced rows."""
         return self._held.loss.gradient(self._rows, theta)
 
-    def minimise(self, c: Any, v: Array, start: Array) -> Array:
+    def minimise_proximal(self, c: Any, v: Array, start: Array) -> Array:
         """Apply the minimiser, which is made when the first round requests it."""
         if not self._knows:
             made = self._held.loss.minimiser(self._held.rows, c)

@@ -182,7 +182,7 @@ def simulate_run(
                 try:
                     method: Any = experiment.algorithm
                     functions = method.functions(world, in_progress.state, in_progress.t)
-                    pairs = zip(functions, experiment.task.scales(world), strict=True)
+                    pairs = zip(functions, experiment.task.scales_of_replicates(world), strict=True)
                     rounds = slice(0, in_progress.t)
                     each = (
                         (one, scale, world.problem.reached(rounds) if one.clients > 1 else np.ones(1, np.bool_))

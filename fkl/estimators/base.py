@@ -24,10 +24,11 @@ MOST_SEEDS = 2**31
 
 
 class Incremental(BaseEstimator):  # type: ignore[misc]
-    """An estimator that can continue with `partial_fit`; a subclass implements `_begin`, `_learn` and `_values`.
+    """An estimator that can continue with `partial_fit`.
 
-    `_learn` may change arrays of `_state`, which is a copy of its own, and replaces every other attribute that it
-    changes. It reads parameters from `_parameters`, which are those of the last `fit`.
+    A subclass implements `_begin_learning`, `_learn_samples` and `_function_values`. `_learn_samples` may change arrays
+    of `_state`, which is a copy of its own, and replaces every other attribute that it changes. It reads parameters
+    from `_parameters`, which are those of the last `fit`.
 
     Attributes
     ----------
@@ -37,19 +38,19 @@ class Incremental(BaseEstimator):  # type: ignore[misc]
     _state: Any
     _parameters: SimpleNamespace
 
-    def _begin(self, x: Array) -> None:
+    def _begin_learning(self, x: Array) -> None:
         """Forget all samples, and prepare to learn from the first samples x (n, d)."""
         raise NotImplementedError
 
-    def _learn(self, x: Array, y: Array) -> int:
+    def _learn_samples(self, x: Array, y: Array) -> int:
         """Learn from samples (n, d) and targets (n,); return the number of samples so far."""
         raise NotImplementedError
 
-    def _values(self, x: Array) -> Array:
+    def _function_values(self, x: Array) -> Array:
         """Values of the function, (n,)."""
         raise NotImplementedError
 
-    def _numbers(self, y: Array) -> NDArray[np.float64]:
+    def _targets_as_numbers(self, y: Array) -> NDArray[np.float64]:
         """The targets as numbers, (n,)."""
         return np.asarray(y, np.float64)
 
@@ -72,7 +73,7 @@ class Incremental(BaseEstimator):  # type: ignore[misc]
         """
         with self._unchanged_by_errors():
             x, target = validate_data(self, X, y, dtype=np.float64, y_numeric=is_regressor(self))
-            self._continue(True, x, target)
+            self._continue_learning(True, x, target)
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike) -> Self:
@@ -113,18 +114,18 @@ class Incremental(BaseEstimator):  # type: ignore[misc]
         with self._unchanged_by_errors():
             if not clean:
                 x, target = validate_data(self, X, y, reset=begin, dtype=np.float64, y_numeric=is_regressor(self))
-            self._continue(begin, x, target)
+            self._continue_learning(begin, x, target)
         return self
 
-    def _continue(self, begin: bool, x: Array, y: Array) -> None:
+    def _continue_learning(self, begin: bool, x: Array, y: Array) -> None:
         """Learn from valid samples, as the first ones or after the earlier ones."""
-        target = self._numbers(y)
+        target = self._targets_as_numbers(y)
         if begin:
             self._parameters = SimpleNamespace(**self.get_params(deep=False))
-            self._begin(x)
+            self._begin_learning(x)
         else:
             self._state = deepcopy(self._state)
-        self.n_samples_seen_ = self._learn(x, target)
+        self.n_samples_seen_ = self._learn_samples(x, target)
 
     @contextmanager
     def _unchanged_by_errors(self) -> Iterator[None]:
@@ -142,7 +143,7 @@ class Incremental(BaseEstimator):  # type: ignore[misc]
 
     def _checked_values(self, X: ArrayLike) -> Array:
         check_is_fitted(self)
-        return self._values(validate_data(self, X, reset=False, dtype=np.float64))
+        return self._function_values(validate_data(self, X, reset=False, dtype=np.float64))
 
 
 class IncrementalRegressor(RegressorMixin, Incremental):  # type: ignore[misc]
@@ -201,7 +202,7 @@ class IncrementalClassifier(ClassifierMixin, Incremental):  # type: ignore[misc]
                 self.classes_ = known
             return super().partial_fit(X, y)
 
-    def _numbers(self, y: Array) -> NDArray[np.float64]:
+    def _targets_as_numbers(self, y: Array) -> NDArray[np.float64]:
         """-1 and 1."""
         check_classification_targets(y)
         if not hasattr(self, "classes_"):

@@ -66,7 +66,7 @@ class RakerRegressor(StreamLearner, IncrementalRegressor):
         self.kernels, self.eta, self.lam, self.precision, self.random_state = kernels, eta, lam, precision, random_state
         self.loss, self.level, self.delta = loss, level, delta
 
-    def _method(self) -> Raker:
+    def _make_method(self) -> Raker:
         return Raker(eta=self.eta, lam=self.lam, **_of_numbers(self))
 
 
@@ -108,7 +108,7 @@ class RakerClassifier(StreamLearner, IncrementalClassifier):
         self.kernels, self.eta, self.lam, self.precision, self.random_state = kernels, eta, lam, precision, random_state
         self.loss = loss
 
-    def _method(self) -> Raker:
+    def _make_method(self) -> Raker:
         return Raker(eta=self.eta, lam=self.lam, loss=_of_classes(self))
 
 
@@ -167,10 +167,10 @@ class OmklGfRegressor(StreamLearner, IncrementalRegressor):
         self.M, self.J, self.exploring, self.horizon = M, J, exploring, horizon
         self.loss, self.level, self.delta = loss, level, delta
 
-    def _method(self) -> OmklGf:
+    def _make_method(self) -> OmklGf:
         return OmklGf(eta=self.eta, lam=self.lam, M=self.M, J=self.J, exploring=self.exploring, **_of_numbers(self))
 
-    def _rounds(self, samples: int) -> int:
+    def _assumed_rounds(self, samples: int) -> int:
         return _draw_horizon(self)
 
 
@@ -208,11 +208,11 @@ class OmklGfClassifier(StreamLearner, IncrementalClassifier):
         self.kernels, self.eta, self.lam, self.precision, self.random_state = kernels, eta, lam, precision, random_state
         self.M, self.J, self.exploring, self.horizon, self.loss = M, J, exploring, horizon, loss
 
-    def _method(self) -> OmklGf:
+    def _make_method(self) -> OmklGf:
         loss = _of_classes(self)
         return OmklGf(eta=self.eta, lam=self.lam, M=self.M, J=self.J, exploring=self.exploring, loss=loss)
 
-    def _rounds(self, samples: int) -> int:
+    def _assumed_rounds(self, samples: int) -> int:
         return _draw_horizon(self)
 
 
@@ -258,7 +258,7 @@ class OmkrRegressor(StreamLearner, IncrementalRegressor):
         self.kernels, self.eta, self.precision = kernels, eta, precision
         self.loss, self.level, self.delta = loss, level, delta
 
-    def _method(self) -> Omkr:
+    def _make_method(self) -> Omkr:
         return Omkr(eta=self.eta, **_of_numbers(self))
 
 
@@ -290,7 +290,7 @@ class OmkrClassifier(StreamLearner, IncrementalClassifier):
     ) -> None:
         self.kernels, self.eta, self.precision, self.loss = kernels, eta, precision, loss
 
-    def _method(self) -> Omkr:
+    def _make_method(self) -> Omkr:
         return Omkr(eta=self.eta, loss=_of_classes(self))
 
 

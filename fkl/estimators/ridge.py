@@ -51,13 +51,13 @@ class RffRidgeRegressor(IncrementalRegressor):
     def __init__(self, kernels: Dictionary | None = None, lam: float = 1e-3, random_state: Any = 0) -> None:
         self.kernels, self.lam, self.random_state = kernels, lam, random_state
 
-    def _begin(self, x: Array) -> None:
+    def _begin_learning(self, x: Array) -> None:
         require(0 < self.lam < np.inf, "lam", self.lam, "a number > 0")
         kernels = chosen_kernels(self.kernels, KERNELS, x)
         self._bank = kernels.bank(x.shape[1], Streams(seed_of_random_state(self.random_state), (0,)), "float64")
         self._state = NormalEquations(self._bank.kernels * self._bank.width)
 
-    def _learn(self, x: Array, y: Array) -> int:
+    def _learn_samples(self, x: Array, y: Array) -> int:
         for start in range(0, len(x), BLOCK):
             [z] = self._bank.features(x[start : start + BLOCK])
             self._state.add(np.concatenate([*z], axis=1), y[start : start + BLOCK])
@@ -68,5 +68,5 @@ class RffRidgeRegressor(IncrementalRegressor):
         self._function = replace(OnFeatures.from_bank(self._bank, 0, of_kernels, equal), bias=np.array(bias))
         return int(self._state.samples)
 
-    def _values(self, x: Array) -> Array:
+    def _function_values(self, x: Array) -> Array:
         return self._function.predict(x)[0]

@@ -53,7 +53,7 @@ class Window:
 
 
 class StreamLearner(Incremental):
-    """A learner of one stream; a subclass returns its method in `_method`.
+    """A learner of one stream; a subclass returns its method in `_make_method`.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class StreamLearner(Incremental):
     _keeps: ClassVar[bool] = False
     """Whether the method needs all earlier samples."""
 
-    def _method(self) -> Any:
+    def _make_method(self) -> Any:
         raise NotImplementedError
 
     @property
@@ -88,20 +88,20 @@ class StreamLearner(Incremental):
                 kind.poor_score = True  # learning once from 200 samples with step 0.1 / sqrt(t) is not enough
         return tags
 
-    def _rounds(self, samples: int) -> int:
+    def _assumed_rounds(self, samples: int) -> int:
         """Number of samples that is assumed for a stream whose first call has this many samples."""
         return samples
 
-    def _begin(self, x: Array) -> None:
+    def _begin_learning(self, x: Array) -> None:
         require(self.precision in PRECISIONS, "precision", self.precision, " or ".join(PRECISIONS))
         kernels, seed = chosen_kernels(self.kernels, self._kernels, x), seed_of_random_state(self.random_state)
         # The world has one client and one replicate; `_seen` counts the samples that the method has learned from.
-        nothing = Window(np.zeros((0, x.shape[1]), self.precision), np.zeros(0), 0, self._rounds(len(x)))
-        learner = self._method()
+        nothing = Window(np.zeros((0, x.shape[1]), self.precision), np.zeros(0), 0, self._assumed_rounds(len(x)))
+        learner = self._make_method()
         world = World(nothing, kernels, None, Streams(seed, (0,)), self.precision)  # type: ignore[arg-type]
         self._state, self._world, self._learner, self._seen = learner.init(world), world, learner, 0
 
-    def _learn(self, x: Array, y: Array) -> int:
+    def _learn_samples(self, x: Array, y: Array) -> int:
         """Predict each sample and learn from its target; return the number of samples so far."""
         # The new world has these samples, and keeps the features that were drawn first.
         before, end, samples = self._world.problem, self._seen + len(y), self._in_precision(x)
@@ -131,7 +131,7 @@ class StreamLearner(Incremental):
         require(not len(wrong), "X", wrong[:1].sum(), f"numbers of {self._world.precision}: scale X")
         return samples
 
-    def _values(self, x: Array) -> NDArray[np.float64]:
+    def _function_values(self, x: Array) -> NDArray[np.float64]:
         """Predictions for the next sample, computed in float64.
 
         In float32, the last digits of a prediction would depend on the number of rows before it in `x`.

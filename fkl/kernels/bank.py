@@ -403,7 +403,7 @@ class CompiledBank(FeatureBank):
         # (R, N, P, P) and (R, N, P), written in place
         R, N, P = self.replicates, self.kernels, self.width
         gram, pull = np.empty((R, N, P, P)), np.empty((R, N, P))
-        samples, *draws = self._operands(x)
+        samples, *draws = self._compiled_operands(x)
         targets, weights = (read_only(np.ascontiguousarray(values, np.float64)) for values in (y, weight))
         # All kernels unless some were chosen
         asked, like = np.ones((R, N), np.bool_) if chosen is None else chosen, np.empty(0, self.precision)
@@ -420,7 +420,11 @@ class CompiledBank(FeatureBank):
         own = (read_only(np.ascontiguousarray(values, np.float64)) for values in (theta, root))
         rest = self.norm, np.empty(0, self.precision), *own, mean, spread
         divide(
-            compiled.predict_gaussian, self.replicates * self.kernels, mean.size * self.width, *self._operands(x), *rest
+            compiled.predict_gaussian,
+            self.replicates * self.kernels,
+            mean.size * self.width,
+            *self._compiled_operands(x),
+            *rest,
         )
         return mean, spread
 
@@ -442,10 +446,10 @@ class CompiledBank(FeatureBank):
         return out
 
     def _with_usual(self, x: Array) -> tuple[Any, ...]:
-        """`_operands`, with the samples' usual values inserted after the samples."""
+        """`_compiled_operands`, with the samples' usual values inserted after the samples."""
         from fkl.kernels import compiled
 
-        samples, *draws = self._operands(x)
+        samples, *draws = self._compiled_operands(x)
         usual = compiled.usual_values(samples)
         few = None if usual is None else compiled.Usual(*map(read_only, (*usual, self._frequency_sums)))
         return samples, few, *draws
@@ -455,7 +459,7 @@ class CompiledBank(FeatureBank):
         """Sums of frequencies over features, (R, N or 1, D)."""
         return self.rho.sum(axis=2, dtype=np.float64).astype(self.rho.dtype)
 
-    def _operands(self, x: Array) -> tuple[Array, Array, Array, Array]:
+    def _compiled_operands(self, x: Array) -> tuple[Array, Array, Array, Array]:
         return read_only(np.ascontiguousarray(x, self.rho.dtype)), *self._draws
 
     @cached_property

@@ -413,7 +413,7 @@ class CentreBank:
     def root(self) -> NDArray[np.float64]:
         """L of each replicate, (R, m, m)."""
         more = JITTER * self.width * np.eye(self.width)
-        return np.stack([np.linalg.cholesky(self._gram(one, one) + more) for one in self.centres])
+        return np.stack([np.linalg.cholesky(self._centre_gram(one, one) + more) for one in self.centres])
 
     def features(self, x: Array) -> NDArray[np.float64]:
         """phi(x) of samples x (n, d): shape (R, 1, n, m)."""
@@ -421,7 +421,7 @@ class CentreBank:
 
         made = np.empty((self.replicates, 1, len(x), self.width))
         for r, centres in enumerate(self.centres):
-            made[r, 0] = solve_triangular(self.root[r], self._gram(centres, x), lower=True).T
+            made[r, 0] = solve_triangular(self.root[r], self._centre_gram(centres, x), lower=True).T
         return made
 
     def of_centres(self) -> NDArray[np.float64]:
@@ -435,5 +435,5 @@ class CentreBank:
         pairs = zip(self.root, theta, strict=True)
         return np.stack([solve_triangular(root, own.T, lower=True, trans="T").T for root, own in pairs])
 
-    def _gram(self, a: Array, b: Array) -> NDArray[np.float64]:
+    def _centre_gram(self, a: Array, b: Array) -> NDArray[np.float64]:
         return self.dictionary.gram(0, np.asarray(a, np.float64), np.asarray(b, np.float64))

@@ -68,9 +68,9 @@ class SavedFunction:
                 return False
             if any(sizes.setdefault(axis, size) != size for axis, size in zip(axes, array.shape, strict=True)):
                 return False
-        return self.fits(d)
+        return self.is_consistent(d)
 
-    def fits(self, d: int) -> bool:
+    def is_consistent(self, d: int) -> bool:
         """Whether the arrays are consistent, given that their axes and types are right."""
         return True
 
@@ -134,7 +134,7 @@ class OnFeatures(SavedFunction):
         """Number of clients with their own function, K."""
         return len(self.weights)
 
-    def fits(self, d: int) -> bool:
+    def is_consistent(self, d: int) -> bool:
         """Whether there is one draw per kernel or one for all, and one theta per client or one for all."""
         n, _, D = self.rho.shape
         N, P = self.theta.shape[1:]
@@ -144,7 +144,7 @@ class OnFeatures(SavedFunction):
 
     def predict(self, x: Array) -> NDArray[np.float64]:
         """Values at samples (n, d), for each client if they differ: (K or 1, n)."""
-        bank, f = self._bank(), np.empty((len(self.weights), len(x)))
+        bank, f = self._feature_bank(), np.empty((len(self.weights), len(x)))
         for rows in row_blocks(len(x), self.theta[0].size, VALUES_AT_A_TIME):
             for k, theta in enumerate(self.theta):
                 of = slice(None) if len(self.theta) == 1 else slice(k, k + 1)
@@ -158,7 +158,7 @@ class OnFeatures(SavedFunction):
         of_kernels = (self.theta.astype(np.float64) ** 2).sum(axis=-1)
         return (self.weights * of_kernels).sum(axis=-1)
 
-    def _bank(self) -> CompiledBank:
+    def _feature_bank(self) -> CompiledBank:
         rho = np.ascontiguousarray(self.rho[None])
         return CompiledBank(rho, self.scale, self.phase[None], int(self.narrow), self.theta.dtype)
 
@@ -188,10 +188,10 @@ class Gaussian(OnFeatures):
         own = {one.name: getattr(mean, one.name) for one in fields(mean)}
         return cls(**own, root=np.asarray(root, mean.theta.dtype), noise=np.asarray(noise, np.float64))
 
-    def fits(self, d: int) -> bool:
+    def is_consistent(self, d: int) -> bool:
         """Whether the triangles belong to matrices over all features."""
         P = self.theta.shape[-1]
-        return super().fits(d) and len(self.theta) == 1 and self.root.shape[1] == P * (P + 1) // 2
+        return super().is_consistent(d) and len(self.theta) == 1 and self.root.shape[1] == P * (P + 1) // 2
 
     def variance(self, x: Array) -> NDArray[np.float64]:
         """Variances of the targets of samples (n, d), for each client if they differ: (K or 1, n)."""
@@ -210,7 +210,7 @@ class Gaussian(OnFeatures):
 
     def _of_kernels(self, x: Array) -> Iterator[tuple[slice, Array, Array]]:
         """Rows, and each kernel's means and variances of their targets, (n, N) both."""
-        bank = self._bank()
+        bank = self._feature_bank()
         N, P = self.theta.shape[1:]
         root = np.zeros((N, P, P))
         root[:, *np.tril_indices(P)] = self.root
@@ -259,7 +259,7 @@ class OnPoints(SavedFunction):
         """Number of clients with their own function, K."""
         return len(self.bias)
 
-    def fits(self, d: int) -> bool:
+    def is_consistent(self, d: int) -> bool:
         """Whether the kernels are known."""
         return set(self.families.tolist()) <= set(FAMILIES) and bool((self.scales > 0).all())
 
@@ -307,11 +307,11 @@ class Classes(OnPoints):
         """1: all clients share the function."""
         return 1
 
-    def fits(self, d: int) -> bool:
+    def is_consistent(self, d: int) -> bool:
         """Whether the number of functions is right for the classes."""
         C = len(self.classes)
         needed = C * (C - 1) // 2 if self.votes or C == 2 else C
-        return super().fits(d) and C >= 2 and len(self.bias) == needed
+        return super().is_consistent(d) and C >= 2 and len(self.bias) == needed
 
     def predict(self, x: Array) -> NDArray[np.float64]:
         """Values at samples (n, d), for each client if they differ: (K or 1, n)."""
@@ -381,7 +381,7 @@ class Trees(SavedFunction):
     right: Integers
     value: NDArray[np.float64]
 
-    def fits(self, d: int) -> bool:
+    def is_consistent(self, d: int) -> bool:
         """Whether every node except leaves has two children after it, so every path ends."""
         m = len(self.feature)
         inner = np.flatnonzero(self.feature != LEAF)
@@ -433,7 +433,7 @@ class NetworkFunction(SavedFunction):
         ends = np.cumsum([rows * columns for rows, columns in shapes])[:-1]
         return [part.reshape(shape) for part, shape in zip(np.split(self.parameters, ends), shapes, strict=True)]
 
-    def fits(self, d: int) -> bool:
+    def is_consistent(self, d: int) -> bool:
         """Whether the layers use all parameters, and the last has one output."""
         widths = [int(width) for width in self.widths]
         if len(widths) < 2 or min(widths) < 1 or (widths[0], widths[-1]) != (d, 1):

@@ -222,7 +222,7 @@ def _fit_convex(
 
         def objective(beta: Array, width: float = width) -> tuple[float, Array]:
             f = beta @ phi
-            value, slope = loss.envelope(f, y, width) if width else (loss.value(f, y), loss.derivative(f, y))
+            value, slope = loss.moreau_envelope(f, y, width) if width else (loss.value(f, y), loss.derivative(f, y))
             return value.sum() / len(y) + lam * float(beta @ beta), phi @ slope / len(y) + 2 * lam * beta
 
         options = {"maxiter": 300, "ftol": 1e-10, "gtol": 1e-7}

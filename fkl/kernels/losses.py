@@ -384,7 +384,7 @@ class OfClasses:
         """1 for a misclassified sample (another class has the largest prediction), else 0, (R, K, r)."""
         return (f.reshape(rows.targets.shape).argmax(axis=3) != rows.number).astype(np.float64)
 
-    def measures(self, rows: Any, f: Array) -> dict[str, Array]:
+    def sums_of_errors(self, rows: Any, f: Array) -> dict[str, Array]:
         """Numbers of misclassified samples, and sums of losses."""
         f, there = f.reshape(*rows.targets.shape, -1), rows.there[..., None]
         wrong = (f.argmax(axis=3) != rows.number[..., None]) & there
@@ -393,7 +393,7 @@ class OfClasses:
 
     def mean(self, rows: Any, theta: Array) -> Array:
         """Each client's mean loss at theta (R, K, C P): (R, K)."""
-        return self.measures(rows, rows.predict(theta[..., None]))["loss"][..., 0] / rows.count
+        return self.sums_of_errors(rows, rows.predict(theta[..., None]))["loss"][..., 0] / rows.count
 
     def gradient(self, rows: Any, theta: Array) -> Array:
         """Gradient of each client's mean loss at theta (R, K, C P)."""
@@ -461,7 +461,7 @@ class Square:
         """Loss of each sample, (R, K, r), for predictions f (R, K, r): squared errors."""
         return np.square(f - rows.y)
 
-    def measures(self, rows: Rows, f: Array) -> dict[str, Array]:
+    def sums_of_errors(self, rows: Rows, f: Array) -> dict[str, Array]:
         """Sums over each client's samples, (R, K, B), by name, for predictions f (R, K, r, B): squared errors."""
         off = f - rows.y[..., None]
         return {"mse": np.einsum("rkib,rkib->rkb", off, off) + rows.rest[..., None]}
@@ -504,7 +504,7 @@ class Logistic:
         mistakes: Array = 0.5 * (1 - np.sign(rows.y * f))
         return mistakes
 
-    def measures(self, rows: Rows, f: Array) -> dict[str, Array]:
+    def sums_of_errors(self, rows: Rows, f: Array) -> dict[str, Array]:
         """Numbers of misclassified samples (f = 0 is half a mistake), and sums of logistic losses."""
         y = rows.y[..., None]
         return {

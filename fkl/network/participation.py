@@ -139,7 +139,7 @@ class Trace(OfAFile):
         T, K = present.shape
         state = np.ones((T, K), np.bool_)
         lines: dict[tuple[int, int], int] = {}
-        rows = self._records()
+        rows = self._trace_records()
         _, heading = next(rows, (1, []))
         if [cell.strip() for cell in heading] != HEADER:
             raise FklError(f"{self.path}, line 1: {in_one_line(','.join(heading))!r} is not {','.join(HEADER)}")
@@ -163,7 +163,7 @@ class Trace(OfAFile):
             state[t - 1, k] = here
         return present & state
 
-    def _records(self) -> Iterator[tuple[int, list[str]]]:
+    def _trace_records(self) -> Iterator[tuple[int, list[str]]]:
         """The number of each line and its cells."""
         rows = csv.reader(io.StringIO(self.words, newline=""))
         try:

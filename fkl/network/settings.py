@@ -32,17 +32,17 @@ class Times:
     bandwidth: Array
     deadline: float
 
-    def answer(self, t: int, down: NDArray[np.int64], up: NDArray[np.int64]) -> Array:
+    def seconds_until_answers(self, t: int, down: NDArray[np.int64], up: NDArray[np.int64]) -> Array:
         """Seconds (..., K) until the answers arrive, from the bytes of both messages, (..., K)."""
         links = (down > 0) * self.latency + down / self.bandwidth + (up > 0) * self.latency + up / self.bandwidth
         return self.compute[t] + links
 
-    def waited(self, answer: Array, present: NDArray[np.bool_]) -> Array:
+    def seconds_waited(self, answer: Array, present: NDArray[np.bool_]) -> Array:
         """Seconds (...) that the server waits: for the slowest present client, but not longer than the deadline."""
         slowest: Array = np.where(present, answer, 0.0).max(axis=-1)
         return np.minimum(slowest, self.deadline)
 
-    def among(self, present: NDArray[np.bool_]) -> "Times":
+    def times_among_agents(self, present: NDArray[np.bool_]) -> "Times":
         """The times for agents on a graph, if only the `present` (T, K) ones compute."""
         return replace(self, compute=np.where(present, self.compute, 0.0))
 
@@ -51,7 +51,7 @@ class Times:
         """Whether each agent finishes computing before the deadline, (T, K)."""
         return self.compute <= self.deadline
 
-    def iteration(self, t: int, messages: NDArray[np.int64], size: NDArray[np.int64]) -> Array:
+    def iteration_seconds(self, t: int, messages: NDArray[np.int64], size: NDArray[np.int64]) -> Array:
         """Seconds (...) of an iteration of agents: compute time, then one message after another, (..., K) each."""
         sending: Array = (messages * self.latency + size / self.bandwidth).max(axis=-1)
         return np.minimum(self.compute[t].max(), self.deadline) + sending

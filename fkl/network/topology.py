@@ -68,15 +68,15 @@ class Neighbours:
         """Number of copies of neighbours' messages that agents hold: one for each link."""
         return len(self.receiver)
 
-    def incoming(self, payload: Any, one_a_link: bool) -> Any:
+    def messages_on_links(self, payload: Any, one_a_link: bool) -> Any:
         """The message on each link, from a payload of all senders, which may have one message per link."""
         return payload.select_entries(self.back if one_a_link else self.sender)
 
     def mix(self, by_link: Array, own: Array, awake: "Awake | None" = None) -> Array:
         """Averages (R, K, P) of own (R, K, P) and the received messages, with Metropolis weights.
 
-        If `awake` gives the links that are up, the weights are those of the graph of these links, and messages on other
-        links do not count.
+        If `knowledge_when_awake` gives the links that are up, the weights are those of the graph of these links, and
+        messages on other links do not count.
         """
         if awake is None:
             return self.own[:, None] * own + self.neighbour_sum(self.between[:, None] * by_link)
@@ -183,7 +183,7 @@ class Topology:
         number = np.cumsum(one_way) - 1
         return np.where(one_way, number, number[self.neighbours.back])
 
-    def awake(self, up: NDArray[np.bool_], before: NDArray[np.bool_]) -> Awake:
+    def knowledge_when_awake(self, up: NDArray[np.bool_], before: NDArray[np.bool_]) -> Awake:
         """Agents' knowledge of an iteration with links `up` (R, links), after an iteration with links `before`."""
         listeners = self.sent_by(up).astype(np.float64)
         return Awake(up, listeners[:, self.links[:, 1]], listeners, self.sent_by(up & ~before) > 0)
@@ -195,14 +195,16 @@ class Topology:
     @cached_property
     def adjacency(self) -> "csr_array":
         """Symmetric matrix (K, K) of float64: 1 between neighbours, else 0."""
-        return self._matrix(self.links, np.ones(len(self.links)))
+        return self._weights_matrix(self.links, np.ones(len(self.links)))
 
     @cached_property
     def metropolis(self) -> "csr_array":
         """Metropolis weights (K, K) of `Neighbours`: symmetric, nonnegative, rows sum to 1."""
         known = self.neighbours
         self_loops = np.repeat(np.arange(self.agents), 2).reshape(-1, 2)
-        return self._matrix(np.concatenate([self.links, self_loops]), np.concatenate([known.between, known.own]))
+        return self._weights_matrix(
+            np.concatenate([self.links, self_loops]), np.concatenate([known.between, known.own])
+        )
 
     @cached_property
     def spectral_gap(self) -> float:
@@ -230,23 +232,23 @@ class Topology:
         """Number of stored messages: one per agent, because all its neighbours hold the same message."""
         return self.agents
 
-    def incoming(self, payload: Any, one_a_link: bool) -> Any:
+    def messages_on_links(self, payload: Any, one_a_link: bool) -> Any:
         """The payload, unchanged."""
         return payload
 
     @cached_property
     def _quick_adjacency(self) -> "csr_array | NDArray[np.float64]":
-        return self._quicker(self.adjacency)
+        return self._is_dense_quicker(self.adjacency)
 
     @cached_property
     def _quick_metropolis(self) -> "csr_array | NDArray[np.float64]":
-        return self._quicker(self.metropolis)
+        return self._is_dense_quicker(self.metropolis)
 
-    def _quicker(self, matrix: "csr_array") -> "csr_array | NDArray[np.float64]":
+    def _is_dense_quicker(self, matrix: "csr_array") -> "csr_array | NDArray[np.float64]":
         dense = self.agents <= DENSE_AGENTS or len(self.links) >= DENSE_SHARE * self.agents**2
         return matrix.toarray() if dense else matrix
 
-    def _matrix(self, places: NDArray[np.int64], values: NDArray[np.float64]) -> "csr_array":
+    def _weights_matrix(self, places: NDArray[np.int64], values: NDArray[np.float64]) -> "csr_array":
         from scipy.sparse import coo_array
 
         return coo_array((values, (places[:, 0], places[:, 1])), shape=(self.agents, self.agents)).tocsr()
@@ -366,9 +368,9 @@ class OneWay(Topology):
         back = np.argsort(np.lexsort((receiver, sender)))
         return Neighbours(self.degree, receiver, sender, np.zeros(len(sender)), back, self.listeners)
 
-    def awake(self, up: NDArray[np.bool_], before: NDArray[np.bool_]) -> Awake:
+    def knowledge_when_awake(self, up: NDArray[np.bool_], before: NDArray[np.bool_]) -> Awake:
         """Agents' knowledge of an iteration; they do not know their neighbours' degrees."""
-        return replace(super().awake(up, before), theirs=np.zeros(up.shape))
+        return replace(super().knowledge_when_awake(up, before), theirs=np.zeros(up.shape))
 
     @cached_property
     def spectral_gap(self) -> float:
@@ -389,7 +391,7 @@ class Links(Protocol):
     always_up: bool
     """Whether all links are always up, so nothing is drawn."""
 
-    def up(self, streams: Streams, t: int, topology: Topology) -> Up:
+    def links_up(self, streams: Streams, t: int, topology: Topology) -> Up:
         """Links that are up in iteration t + 1, (R, links), the two directions of an edge together."""
         ...
 
@@ -409,7 +411,7 @@ class Failing(Keys):
         """A message if no edge is ever down, else empty."""
         return "links.p=0: no edge is down" if self.always_up else ""
 
-    def up(self, streams: Streams, t: int, topology: Topology) -> Up:
+    def links_up(self, streams: Streams, t: int, topology: Topology) -> Up:
         """Links that are up in iteration t + 1, (R, links), the two directions of an edge together."""
         drawn = streams.uniform(Role.LINKS, t, topology.edges)
         return np.asarray(drawn >= self.p)[:, topology.edge]
@@ -430,7 +432,7 @@ class Gossip(Keys):
     in_pairs: ClassVar[bool] = True
     """Whether the two agents of an edge have to hear each other."""
 
-    def up(self, streams: Streams, t: int, topology: Topology) -> Up:
+    def links_up(self, streams: Streams, t: int, topology: Topology) -> Up:
         """Links that are up in iteration t + 1, (R, links), the two directions of an edge together."""
         number = streams.uniform(Role.LINKS, t, topology.edges)[:, topology.edge]  # (R, links)
         if topology.edges == 0:
@@ -473,16 +475,16 @@ class Mobility(Keys):
         """A message if all agents always hear each other, else empty."""
         return f"links.radius={self.radius:g}: no edge is down" if self.always_up else ""
 
-    def places(self, streams: Streams, t: int, agents: int) -> NDArray[np.float64]:
+    def agent_positions(self, streams: Streams, t: int, agents: int) -> NDArray[np.float64]:
         """Positions of the agents in iteration t + 1, (R, K, 2)."""
         drawn = streams.vectors(Role.LINKS, 0, range(agents), 3)
         angle = 2 * np.pi * drawn[..., 2:]
         straight = drawn[..., :2] + self.speed * t * np.concatenate([np.cos(angle), np.sin(angle)], axis=-1)
         return 1 - np.abs(straight % 2 - 1)  # reflects positions at the walls
 
-    def up(self, streams: Streams, t: int, topology: Topology) -> Up:
+    def links_up(self, streams: Streams, t: int, topology: Topology) -> Up:
         """Links that are up in iteration t + 1, (R, links), the two directions of an edge together."""
-        places = self.places(streams, t, topology.agents)
+        places = self.agent_positions(streams, t, topology.agents)
         senders, receivers = topology.links.T
         apart = np.linalg.norm(places[:, senders] - places[:, receivers], axis=-1)
         return np.asarray(apart <= self.radius)

@@ -55,18 +55,18 @@ def write_table(paper: str, number: str, outputs: Path, format: str = "table") -
         table = make_table(paper, number, collected)
         evidence = judge_paper(paper, collected)
     finally:
-        collected.warn()
+        collected.warn_about_runs()
     # The sheet, its files, and what is printed
     sheet = as_sheet(paper, number, table)
     files = save_table(sheet, evidence, number, outputs)
     if format != "table":
-        sheet.show(format)
+        sheet.print_sheet(format)
         return
     if isinstance(table, list):
         tables.print_table(sheet.title, evidence, number)
     else:
         print_lines(click.style(sheet.title, bold=True), "")
-        sheet.show()
+        sheet.print_sheet()
     names = ", ".join(file.name for file in files)
     print_lines(click.style(f"files: {files[0].parent}: {names}", dim=True))
 
@@ -117,7 +117,7 @@ def save_table(sheet: Sheet, evidence: Evidence, number: str, outputs: Path) -> 
     files = sheet.write(path, tables.latex_floats(evidence, number))
     layout = tables.table_layout(evidence.paper, number)
     if layout is not None:
-        wide = Sheet.from_frame(tables.wide_frame(evidence.judged(number), layout), sheet.title)
+        wide = Sheet.from_frame(tables.wide_frame(evidence.judged_cells(number), layout), sheet.title)
         for suffix, text in ((".csv", wide.csv), (".md", wide.markdown)):
             files.append(path.with_name(f"{path.name}_wide{suffix}"))
             write_text(files[-1], text)
@@ -130,7 +130,7 @@ def write_figure(paper: str, number: str, outputs: Path, style: str = "screen") 
     try:
         contents = draw_figure(paper, number, collected, style)
     finally:
-        collected.warn()
+        collected.warn_about_runs()
     return f"files: {', '.join(map(str, save_figure(contents, paper, number, outputs)))}"
 
 

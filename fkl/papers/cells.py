@@ -299,7 +299,7 @@ class PublishedCell:
             return UNCLEAR if self.verdicts.get(AS_STATED) == CANNOT_TELL else SPREAD
         return DIFFERENT
 
-    def judged(self, reading: str, builds_on: Mapping[str, str], order: Sequence[str]) -> "PublishedCell":
+    def judged_by(self, reading: str, builds_on: Mapping[str, str], order: Sequence[str]) -> "PublishedCell":
         """The cell with its mark by this one reading, and with the first reading in `order` that decides the mark."""
         # A bound is shown, but cannot agree or differ
         if self.is_bound and not self.is_time:
@@ -318,7 +318,7 @@ class PublishedCell:
         ran = [one for one in self.answers if one.ran]
         return next((one for one in ran if one.named == self.decided_by), ran[0] if ran else None)
 
-    def answer(self, reading: str) -> CellAnswer | None:
+    def answer_by_reading(self, reading: str) -> CellAnswer | None:
         """Our number by a reading, or its preview if there is nothing else."""
         # A finished run before a preview, which has too few replicates
         for like in (reading, PREVIEW + reading):
@@ -330,19 +330,19 @@ class PublishedCell:
     @property
     def described(self) -> CellAnswer | None:
         """Our number by the paper's text."""
-        return self.answer(AS_STATED)
+        return self.answer_by_reading(AS_STATED)
 
     @property
     def by_one(self) -> CellAnswer | None:
         """Our number by the paper's one reading."""
-        return self.answer(self.one_reading)
+        return self.answer_by_reading(self.one_reading)
 
     @property
     def published(self) -> str:
         """The number as printed."""
-        return self.value if isinstance(self.value, str) else self.written(self.value)
+        return self.value if isinstance(self.value, str) else self.printed_number(self.value)
 
-    def written(self, value: float, ours: bool = False) -> str:
+    def printed_number(self, value: float, ours: bool = False) -> str:
         """A number with the decimals of the printed one; our run times, which may be much smaller, with two digits."""
         if np.isnan(value):
             return ""
@@ -350,13 +350,13 @@ class PublishedCell:
             return with_digits(value, 2)
         return cell_text(value) if self._decimals is None else f"{value:,.{self._decimals}f}"
 
-    def interval(self, answer: CellAnswer) -> str:
+    def half_interval(self, answer: CellAnswer) -> str:
         """Half width of the 95 % interval of our number over replicates; empty for one value or if nothing varies."""
         if len(answer.values) < 2 or not answer.spread > 0:
             return ""
         # With the decimals of the printed number, or with one digit if it is smaller than these
         half = half_width(np.array(answer.values))
-        return self.written(half) if half >= 10.0 ** -(self._decimals or 0) else f"{half:.1g}"
+        return self.printed_number(half) if half >= 10.0 ** -(self._decimals or 0) else f"{half:.1g}"
 
     @property
     def place(self) -> str:
@@ -367,9 +367,9 @@ class PublishedCell:
     def rows(self) -> list[dict[str, Any]]:
         """One row for each answer, with `COLUMNS` and the additional columns of answers."""
         there: Any = self.answers or [CellAnswer(f"{NOT_RUN}: no finished run on {self.dataset}")]
-        return [{**self._row(one), **one.more} for one in there]
+        return [{**self._answer_row(one), **one.more} for one in there]
 
-    def _row(self, one: CellAnswer) -> dict[str, Any]:
+    def _answer_row(self, one: CellAnswer) -> dict[str, Any]:
         # no difference can be computed for a bound such as ">900"
         has_number = not isinstance(self.value, str) and self.value
         return dict(zip(KEY, self.key, strict=True)) | {
@@ -391,7 +391,7 @@ class PublishedCell:
             "published_spread": self.spread,
         }
 
-    def compared(self, answer: CellAnswer, tried: int) -> Equivalence | None:
+    def compare_answer(self, answer: CellAnswer, tried: int) -> Equivalence | None:
         """Test one of the cell's answers; None for run times, bounds and missing runs.
 
         Parameters
@@ -482,7 +482,9 @@ def add_answers(
 def judge_answers(cells: Sequence[PublishedCell], tried: int) -> list[PublishedCell]:
     """Test all answers of cells, and add the verdicts by reading."""
     # Test each answer alone
-    tests = [[replace(one, test=cell.compared(one, tried), of_curve="") for one in cell.answers] for cell in cells]
+    tests = [
+        [replace(one, test=cell.compare_answer(one, tried), of_curve="") for one in cell.answers] for cell in cells
+    ]
     # Points of one curve by one run are tested together, because of many points some would differ by chance
     curves = defaultdict(list)
     for at, cell in enumerate(cells):

@@ -88,7 +88,7 @@ class Evidence:
     @cached_property
     def reading(self) -> str:
         """The one reading: the first of those with the most agreeing claims."""
-        return max(self.readings, key=self.agree)
+        return max(self.readings, key=self.count_agreeing)
 
     @property
     def only_times(self) -> bool:
@@ -97,9 +97,9 @@ class Evidence:
 
     @cached_property
     def _judged(self) -> list[PublishedCell]:
-        return [cell.judged(self.reading, self.builds_on, self.readings) for cell in self.cells]
+        return [cell.judged_by(self.reading, self.builds_on, self.readings) for cell in self.cells]
 
-    def judged(self, table: str) -> list[PublishedCell]:
+    def judged_cells(self, table: str) -> list[PublishedCell]:
         """Cells of one table, with their marks by the one reading."""
         return [cell for cell in self._judged if cell.table == table]
 
@@ -108,7 +108,7 @@ class Evidence:
         """Outcome of each claim."""
         return [(claim, claim[0].outcome(self.reading, self.builds_on)) for claim in self.claims]
 
-    def tally(self, table: str | None = None) -> dict[Mark, int]:
+    def tally_outcomes(self, table: str | None = None) -> dict[Mark, int]:
         """Number of claims by outcome, in one table or in all tables, without outcomes that do not occur."""
         found = [mark for claim, mark in self.outcomes if table in (None, claim[0].table)]
         return {outcome: found.count(outcome) for outcome in OUTCOMES if outcome in found}
@@ -120,17 +120,17 @@ class Evidence:
         outcomes = [outcome for _, outcome in self.outcomes]
         by_one = [claim[0].by(self.reading, self.builds_on) for claim in self.counted]
         false = {
-            f"times_{factor}": self._false(lambda claim, factor=factor: [[factor * cell.number for cell in claim]])  # type: ignore[misc]
+            f"times_{factor}": self._false_numbers(lambda claim, by=factor: [[by * cell.number for cell in claim]])  # type: ignore[misc]
             for factor in FACTORS
         }
-        false["another_methods"] = self._false(self._of_others)
+        false["another_methods"] = self._false_numbers(self._of_others)
         # Undecided claims count neither as agreeing nor as differing
         unclear = outcomes.count(UNCLEAR) + outcomes.count(SPREAD)
         return {
             "paper": self.paper,
             "cells": len(self.counted),
-            "as_described": self.agree(AS_STATED),
-            "by_one_reading": self.agree(self.reading),
+            "as_described": self.count_agreeing(AS_STATED),
+            "by_one_reading": self.count_agreeing(self.reading),
             "reading": self.reading,
             "readings_tried": self.tried,
             "by_some_reading": outcomes.count(ONE) + outcomes.count(OTHER),
@@ -142,11 +142,11 @@ class Evidence:
             "of_cells": false["another_methods"][1],
         }
 
-    def agree(self, reading: str) -> int:
+    def count_agreeing(self, reading: str) -> int:
         """Number of claims that agree by this reading."""
         return sum(claim[0].by(reading, self.builds_on) == AGREES for claim in self.counted)
 
-    def _false(self, numbers: "Callable[[Claim], list[list[float]]]") -> tuple[dict[str, float], int]:
+    def _false_numbers(self, numbers: "Callable[[Claim], list[list[float]]]") -> tuple[dict[str, float], int]:
         """Number of claims that would agree with false numbers, by `SHARES`, and number of claims with such numbers.
 
         The one reading is the one that is best with the false numbers.

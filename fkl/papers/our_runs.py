@@ -83,7 +83,7 @@ class PaperRun:
                 settings.append(f"{name}={word.rpartition('.')[2].lower() if is_class else word}")
         return "; ".join(settings)
 
-    def answer(self, values: "pd.Series[float]", of: int | None = None) -> CellAnswer:
+    def answer_cell(self, values: "pd.Series[float]", of: int | None = None) -> CellAnswer:
         """Our answer to a published cell; for the parameters see `Answer.from_values`."""
         return CellAnswer.from_values(self.switch, values, self.variant, self.replicates, of, self.run.digest)
 

@@ -135,7 +135,7 @@ class PaperView:
 
     def readings(self, number: str) -> Sheet:
         """All answers to the cells of a table."""
-        return tables.readings_sheet(self.evidence.judged(number))
+        return tables.readings_sheet(self.evidence.judged_cells(number))
 
     def cells_not_run(self, number: str) -> Counter[str]:
         """Number of cells of a table without runs, by data set."""
@@ -218,7 +218,7 @@ class ComparedView:
     @property
     def sheet(self) -> Sheet:
         """Its table, the best method first."""
-        return self.made.pivot.sheet(self.made.pivot.best_first)
+        return self.made.pivot.table_sheet(self.made.pivot.best_first)
 
     @property
     def said(self) -> list[str]:
@@ -251,7 +251,7 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> None:
         total = added_up(views)
         of_papers = bool({*total} - {MISSING, EARLY}) or any(_has_results(view) for view in views)
         compared = _compare_by_metric(collected, of_papers, outputs)
-    collected.warn()
+    collected.warn_about_runs()
     runs = collected.runs
     shown = views if of_papers or EARLY in total or not runs else []
     # Data sets of the runs, and those that the page says are missing
@@ -296,7 +296,7 @@ def write_page(outputs: Path, store: Store, single: bool = False) -> None:
         title = "Printed numbers and curves that agree with ours"
         Sheet.from_frame(shares, title).write(outputs / "tables" / "shares")
         print_lines("", click.style(title, bold=True), "")
-        Sheet.from_frame(shares[[*SHOWN]].rename(columns=SHOWN), title).show()
+        Sheet.from_frame(shares[[*SHOWN]].rename(columns=SHOWN), title).print_sheet()
 
 
 def _has_results(view: PaperView) -> bool:
@@ -306,7 +306,7 @@ def _has_results(view: PaperView) -> bool:
 
 def added_up(views: list[PaperView]) -> dict[Mark, int]:
     """Number of cells of all papers by outcome."""
-    total = sum((Counter(view.evidence.tally()) for view in views), Counter[Mark]())
+    total = sum((Counter(view.evidence.tally_outcomes()) for view in views), Counter[Mark]())
     return {outcome: total[outcome] for outcome in OUTCOMES if outcome in total}
 
 
@@ -340,7 +340,7 @@ def _compare_by_metric(found: Collected, of_papers: bool, outputs: Path) -> list
             views.append(ComparedView(made, shown, _files_below(outputs, files)))
     # Rounds were read for figures only
     for run in runs:
-        run.forget()
+        run.forget_tables()
     return views
 
 
@@ -357,7 +357,7 @@ def _paper_view(paper: str, found: Collected, outputs: Path, store: Store) -> Pa
     views = [_save_table(view, evidence, outputs) for view in views]
     figures = [_figure_view(paper, number, one["title"], found, outputs) for number, one in declared["figures"].items()]
     for run in found.runs:
-        run.forget()
+        run.forget_tables()
     return paper_view(paper, views, figures, store)
 
 

@@ -73,7 +73,7 @@ def reproduce_papers(papers: Sequence[str] = (), fail_fast: bool = False, readin
     finally:
         pool.shutdown(cancel_futures=True)
     if not (fail_fast and played.failed):
-        played.call("page", "report", ["report"])
+        played.call_fkl("page", "report", ["report"])
     played.print_times()
     print_missing_data(papers)
     if left_out:
@@ -124,10 +124,10 @@ class PlayedSweeps:
         print(f"== {number} of {self.of}: fkl {command_words}", flush=True)
         paper = sweep.name.partition("/")[0]
         about = f"{sweep.name}: {experiments.paper_experiments(paper)[sweep.name]['about']}"
-        self.call(paper, about, [*command, *["--fail-fast"] * fail_fast])
+        self.call_fkl(paper, about, [*command, *["--fail-fast"] * fail_fast])
         self.done += sweep.runs
 
-    def call(self, paper: str, words: str, command: list[str]) -> None:
+    def call_fkl(self, paper: str, words: str, command: list[str]) -> None:
         """Run `fkl`; record its processor time, including its child processes, and whether it failed."""
         child = subprocess.Popen([Path(sys.executable).with_name("fkl"), *command])
         _, status, used = os.wait4(child.pid, 0)

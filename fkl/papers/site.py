@@ -46,12 +46,12 @@ def write_site(folder: Path, names: Sequence[str], outputs: Path, store: Store) 
     while known != len(collected.broken):  # a run that fails in one table is in none
         known = len(collected.broken)
         views = [_paper_view(name, collected, store) for name in names]
-    collected.warn()
+    collected.warn_about_runs()
     total = added_up(views)
     if {*total} <= {MISSING}:
         raise FklError(f"--site: no run in {outputs / 'runs'} answers a published cell", help=["run fkl reproduce"])
     # Cells with their runs, and the command of each run
-    flat = [cell for view in views for table in view.tables for cell in view.evidence.judged(table.number)]
+    flat = [cell for view in views for table in view.tables for cell in view.evidence.judged_cells(table.number)]
     by_digest = {run.digest: run for run in collected.runs}
     cited = [by_digest[digest] for digest in dict.fromkeys(digest for cell in flat for digest in _run_digests(cell))]
     commands = {run.digest: _run_command(run) for run in cited}
@@ -84,7 +84,7 @@ def _paper_view(name: str, found: Collected, store: Store) -> PaperView:
     """A paper with its tables of published cells."""
     views = [table_view(name, number, found) for number in papers.declared_paper(name)["tables"]]
     for run in found.runs:
-        run.forget()
+        run.forget_tables()
     return paper_view(name, [view for view in views if view.instead or view.cells], [], store)
 
 

@@ -64,7 +64,7 @@ def table_layout(paper: str, number: str) -> Layout | None:
 
 def table_sheets(evidence: Evidence, number: str, times: bool = False) -> list[Sheet]:
     """Sheets of one table's numbers, or of its run times, that were run: one sheet per metric in the printed layout."""
-    cells = [cell for cell in evidence.judged(number) if cell.is_time == times]
+    cells = [cell for cell in evidence.judged_cells(number) if cell.is_time == times]
     metrics = dict.fromkeys(cell.metric for cell in cells if cell.shown is not None)
     return [_metric_sheet(evidence, number, [cell for cell in cells if cell.metric == metric]) for metric in metrics]
 
@@ -114,7 +114,7 @@ def _shown_cell(cell: PublishedCell, best: bool) -> Shown:
     if cell.shown is None:
         return Shown("–", above=cell.published)
     mark = cell.mark if cell.mark not in (None, TIME) else Mark("", "", "")
-    ours, half = cell.written(cell.shown.ours, ours=True), cell.interval(cell.shown)
+    ours, half = cell.printed_number(cell.shown.ours, ours=True), cell.half_interval(cell.shown)
     return Shown(ours, BEST * best, mark.sign, half, cell.published, mark.name)
 
 
@@ -138,13 +138,13 @@ def _replicates_text(ran: list[PublishedCell]) -> str:
 
 def not_run(evidence: Evidence, number: str) -> Counter[str]:
     """Number of a table's cells without runs, by data set."""
-    return Counter(cell.dataset for cell in evidence.judged(number) if cell.shown is None)
+    return Counter(cell.dataset for cell in evidence.judged_cells(number) if cell.shown is None)
 
 
 def latex_floats(evidence: Evidence, number: str) -> str:
     """LaTeX floats, one for each metric; with run times only if there is nothing else."""
     return "\n".join(
-        sheet.latex() for sheet in table_sheets(evidence, number) or table_sheets(evidence, number, times=True)
+        sheet.latex_floats() for sheet in table_sheets(evidence, number) or table_sheets(evidence, number, times=True)
     )
 
 
@@ -203,7 +203,7 @@ def print_table(title: str, evidence: Evidence, number: str) -> None:
     print_lines(click.style(title, bold=True), table_verdict(evidence, number))
     for sheet in [*table_sheets(evidence, number), *table_sheets(evidence, number, times=True)]:
         print_lines("")
-        sheet.show()
+        sheet.print_sheet()
     print_lines(
         "",
         *(click.style(line, dim=True) for line in _legend_lines(evidence, number)),
@@ -217,7 +217,7 @@ def table_verdict(evidence: Evidence, number: str) -> str:
     All points of a curve share one verdict, and count once.
     """
     # Without counted claims, say why
-    marks = evidence.tally(number)
+    marks = evidence.tally_outcomes(number)
     counted = _counted_cells(evidence, number)
     if not counted:
         if EARLY in marks:
@@ -248,7 +248,7 @@ def _counted_cells(evidence: Evidence, number: str) -> list[PublishedCell]:
 def _legend_lines(evidence: Evidence, number: str) -> Iterator[str]:
     """Lines that explain which numbers are printed and which are ours, and the meaning of each mark."""
     # Only marks that occur
-    ran = [cell for cell in evidence.judged(number) if cell.shown is not None]
+    ran = [cell for cell in evidence.judged_cells(number) if cell.shown is not None]
     if ran:
         marks = dict.fromkeys(cell.mark for cell in ran if cell.mark not in (None, TIME))
         below = "our number is below the published one, ± half of its 95 % interval"
@@ -278,7 +278,7 @@ def _to_fetch(name: str) -> str:
     """How to get a data set that is not available; empty if it is."""
     store = Store(Path(environment_variable("FKL_DATA", "data")))
     lacking = name in registry.dataset_names() and any(
-        store.find(file) is None for file in registry.named_dataset(name).data_files
+        store.find_file(file) is None for file in registry.named_dataset(name).data_files
     )
     return f"data not available: fkl data fetch {name}" if lacking else ""
 

@@ -191,7 +191,7 @@ def data_source(name: str, store: Store) -> DataSource:
     if name not in registry.dataset_names():
         return DataSource(name, "", "", (), ())
     data = registry.named_dataset(name)
-    missing = tuple(file for file in data.data_files if store.find(file) is None)
+    missing = tuple(file for file in data.data_files if store.find_file(file) is None)
     return DataSource(name, data.title, data.licence, tuple(data.data_files), missing)
 
 

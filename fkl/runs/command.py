@@ -135,7 +135,7 @@ def _print_result(run: Run, waited: float | None, verbose: bool, quiet: bool, fo
 
         if isinstance(run.dataset, TableFile):
             tables = Path(run.paths.cache).expanduser() / "tables"
-            columns_sheet(check_files(run.dataset, tables).decisions).show()
+            columns_sheet(check_files(run.dataset, tables).decisions).print_sheet()
     if not quiet:
         lines = result_blocks(run.folder, facts, run.resolved, summary, waited)
         print_lines(

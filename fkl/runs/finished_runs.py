@@ -169,7 +169,7 @@ class FinishedRun(EndedRun):
 
         return pd.read_csv(self.folder / "rounds.csv")
 
-    def forget(self) -> None:
+    def forget_tables(self) -> None:
         """Drop the tables that may be large; they are read again when they are needed."""
         for name in ("clients", "rounds"):
             self.__dict__.pop(name, None)
@@ -253,7 +253,7 @@ class Collected:
         self.whole = [other for other in self.whole if other is not run]
         self.broken[run.folder] = reason
 
-    def warn(self) -> None:
+    def warn_about_runs(self) -> None:
         """Print one line on stderr about broken runs, and one about runs of other code, if there are any."""
         # Of equal configurations with other code, only the newest counts
         if others := [run.folder.name for run in self.of_other_code]:

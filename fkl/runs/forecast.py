@@ -123,7 +123,7 @@ class Forecast:
     said: str
     columns: dict[str, float]
 
-    def of(self, replicates: int) -> "Forecast":
+    def for_replicates(self, replicates: int) -> "Forecast":
         """Scale the forecast to another number of replicates."""
         share = replicates / self.replicates
         return replace(self, seconds=share * self.seconds, replicates=replicates, disk=share * self.disk)

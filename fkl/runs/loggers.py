@@ -110,25 +110,25 @@ class JsonLines(Keys):
         # Rounds that are in the file already are not written again
         self._known = {(*event["replicates"], event["round"]) for event in records if event["event"] == "round"}
         if not whole:
-            self._write(begun)
+            self._write_event(begun)
 
     def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
         """Write a line, unless the file has it already."""
         ends = [replicates[0], replicates[-1]]
         if (*ends, t) not in self._known:
-            self._write({"event": "round", "replicates": ends, "round": t, "metrics": metrics})
+            self._write_event({"event": "round", "replicates": ends, "round": t, "metrics": metrics})
 
     def end(self, folder: Path, summary: dict[str, float]) -> None:
         """Write the last line."""
-        self._write({"event": "end", "folder": folder.name, "summary": summary})
+        self._write_event({"event": "end", "folder": folder.name, "summary": summary})
         self._stream.close()
 
     def fail(self, why: str) -> None:
         """Write the reason, and close."""
-        self._write({"event": "fail", "why": why})
+        self._write_event({"event": "fail", "why": why})
         self._stream.close()
 
-    def _write(self, event: dict[str, Any]) -> None:
+    def _write_event(self, event: dict[str, Any]) -> None:
         with report_write_errors(self._path):
             self._stream.write(_event_line(event))
             self._stream.flush()
@@ -157,11 +157,13 @@ class TensorBoard(Keys):
         parent = Path(run.paths.outputs) / "tensorboard" if self.folder is None else Path(self.folder)
         self._run, self._place = run, parent / run.folder.name
         self._writers: dict[str, Any] = {}
-        self._writer("").add_text("config", f"```\n{yaml.safe_dump(decisive_part(run.resolved), sort_keys=False)}```")
+        self._writer_of_folder("").add_text(
+            "config", f"```\n{yaml.safe_dump(decisive_part(run.resolved), sort_keys=False)}```"
+        )
 
     def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
         """Add one point to every curve."""
-        writer = self._writer(group_name(replicates, self._run))
+        writer = self._writer_of_folder(group_name(replicates, self._run))
         for name, value in metrics.items():
             writer.add_scalar(name, value, t)
 
@@ -170,17 +172,17 @@ class TensorBoard(Keys):
         from matplotlib.image import imread
 
         for name, value in summary.items():
-            self._writer("").add_scalar(f"summary/{name}", value, 0)
+            self._writer_of_folder("").add_scalar(f"summary/{name}", value, 0)
         for file in sorted(folder.glob("*.png")):
-            self._writer("").add_image(file.stem, imread(file), 0, dataformats="HWC")
-        self._close()
+            self._writer_of_folder("").add_image(file.stem, imread(file), 0, dataformats="HWC")
+        self._close_writers()
 
     def fail(self, why: str) -> None:
         """Write the reason."""
-        self._writer("").add_text("error", why)
-        self._close()
+        self._writer_of_folder("").add_text("error", why)
+        self._close_writers()
 
-    def _writer(self, name: str) -> Any:
+    def _writer_of_folder(self, name: str) -> Any:
         """The writer of a folder.
 
         TensorBoard hides the rounds of an interrupted run, because they are written again.
@@ -191,7 +193,7 @@ class TensorBoard(Keys):
             self._writers[name] = SummaryWriter(str(self._place / name), purge_step=0)
         return self._writers[name]
 
-    def _close(self) -> None:
+    def _close_writers(self) -> None:
         for writer in self._writers.values():
             writer.close()
 
@@ -226,15 +228,15 @@ class Loggers:
         self._next = monotonic() + EVERY_S
 
     def __enter__(self) -> Self:
-        self._call("begin", self._run)
+        self._call_each("begin", self._run)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if error is not None:
             with suppress(CannotWriteError):  # the error that ended the run is reported
-                self._call("fail", str(error) or type(error).__name__)
+                self._call_each("fail", str(error) or type(error).__name__)
 
-    def watch(self, chunk: Chunk, done: int) -> None:
+    def watch_rounds(self, chunk: Chunk, done: int) -> None:
         """Log the finished rounds of running replicates, as far as their judge has recorded them."""
         if self._loggers and monotonic() >= self._next:
             self.log(chunk, min(done, getattr(chunk.judge, "booked", 0)))
@@ -253,7 +255,7 @@ class Loggers:
             for t in range(self._logged + 1, done + 1):
                 row = {name: float(values[t - 1]) for name, values in table.items()}
                 metrics = {name: value for name, value in row.items() if math.isfinite(value)}
-                self._call("round", t, replicates, metrics)
+                self._call_each("round", t, replicates, metrics)
             self._logged = done
         # The next logging comes later the longer this one took, so it never takes more than its share
         end = monotonic()
@@ -264,9 +266,9 @@ class Loggers:
         if self._loggers:
             mean = summary_means(read_summary(folder)).items()
             finite = {name: value for name, value in mean if name != "replicate" and math.isfinite(value)}
-            self._call("end", folder, finite)
+            self._call_each("end", folder, finite)
 
-    def _call(self, method: str, *arguments: Any) -> None:
+    def _call_each(self, method: str, *arguments: Any) -> None:
         """Call a method of every logger."""
         for name, logger in list(self._loggers.items()):
             try:
@@ -286,12 +288,12 @@ class _InThread:
         self._logger, self._works = logger, True
         self._calls: SimpleQueue[tuple[str, tuple[Any, ...]] | None] = SimpleQueue()
         self._answers: SimpleQueue[BaseException | None] = SimpleQueue()
-        Thread(target=copy_context().run, args=(self._work,), daemon=True).start()
+        Thread(target=copy_context().run, args=(self._work_through,), daemon=True).start()
 
     def __getattr__(self, method: str) -> Callable[..., None]:
-        return partial(self._call, method)
+        return partial(self._call_in_thread, method)
 
-    def _call(self, method: str, *arguments: Any) -> None:
+    def _call_in_thread(self, method: str, *arguments: Any) -> None:
         if not self._works:  # the run was interrupted while it waited for the logger
             return
         # While a call is in progress, an interruption must not start another one
@@ -308,7 +310,7 @@ class _InThread:
         if error is not None:
             raise error
 
-    def _work(self) -> None:
+    def _work_through(self) -> None:
         while call := self._calls.get():
             method, arguments = call
             try:

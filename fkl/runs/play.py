@@ -99,7 +99,7 @@ def play_run(run: Run, draw: Drawing, progress: bool = True) -> None:
         with key_prefix("algo"):
             columns = summary_columns(experiment)[1:]
         require_metric(wanted, columns, "objective")
-    experiment.engine.announce()
+    experiment.engine.announce_engine()
     threads = settings.threads or experiment.engine.threads
     rounds = settings.replicates * experiment.problem.rounds
     digest = f"{run.digest}, functions kept" if settings.save_model else run.digest
@@ -108,7 +108,7 @@ def play_run(run: Run, draw: Drawing, progress: bool = True) -> None:
         tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
         checkpoint = Checkpoint(folder / CHECKPOINT, settings.checkpoint_s, digest, tables)
         with RoundsBar(title_of(run), rounds, progress) as bar, Loggers(run, experiment, tables) as loggers:
-            watch = loggers.watch if run.loggers else None
+            watch = loggers.watch_rounds if run.loggers else None
             how = threads, settings.chunk, bar.advance, checkpoint, watch, settings.save_model
             try:
                 # Write the tables of each chunk of replicates as soon as it is done
@@ -142,7 +142,7 @@ def finish_run(run: Run, experiment: Experiment, tables: Tables, folder: Path, d
     is_own_table = hasattr(run.dataset, "reading")  # the user's own table
     notes: dict[str, Any] = {
         **run_identity(run),
-        "sizes": experiment.task.describe(),
+        "sizes": experiment.task.describe_data(),
         "rounds": tables.curves.mean.shape[1],
         "clients": problem.clients,
         "features": problem.dimension,
@@ -162,7 +162,7 @@ def finish_run(run: Run, experiment: Experiment, tables: Tables, folder: Path, d
             "spectral_gap": graph.spectral_gap,
             "links": graph.listed.tolist(),
         }
-    notes |= experiment.engine.notes()
+    notes |= experiment.engine.provenance_notes()
     # Warnings about numbers that are finite but not a valid result
     warnings = [*experiment.algorithm.warnings(summary)] if isinstance(experiment.algorithm, Wrapped) else []
     if "converged" in summary and summary["converged"].min() < 1:

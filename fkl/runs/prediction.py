@@ -116,7 +116,7 @@ def write_predictions(
 def _readable_rows(model: SavedModel, frame: "DataFrame") -> "DataFrame":
     """Rows whose cells can be read; prints a note with the number of other rows and the first one's error."""
     encoders = model.encoders or (model.encoder,)
-    readable = np.logical_and.reduce([encoder.readable(frame) for encoder in encoders])
+    readable = np.logical_and.reduce([encoder.readable_rows(frame) for encoder in encoders])
     if not readable.all():
         try:
             for encoder in encoders:

@@ -56,7 +56,7 @@ def prepare_run(run: Run) -> Experiment:
     fits = intervals is None or intervals.on_streams == kind.judged_as_it_learns
     require(fits, "intervals", type(intervals).__name__, f"{wanted} or null for {run.algo.label}")
     # The data as a task, and a graph with as many agents as clients
-    task = kind.of(run)
+    task = kind.from_run(run)
     fits = intervals is None or not (task.of_classes or task.signs or task.class_by_class)
     require(fits, "intervals", type(intervals).__name__, f"null for {run.algo.label}, which predicts a class")
     topology = topology_of_run(run, task.problem.clients, shared_generator(settings.seed, Role.TOPOLOGY))
@@ -142,7 +142,7 @@ class Stopping(Numba):
         if not hasattr(judge, "end"):
             raise FklError(f"stop_when: {type(judge).__name__}, the judge of {algorithm.label}, has no end(t)")
         with closing(super().rounds(algorithm, world, in_progress, watched)) as playing:
-            while not self._holds(in_progress):
+            while not self._condition_holds(in_progress):
                 done = next(playing, None)
                 if done is None:  # it was the last one
                     return
@@ -152,7 +152,7 @@ class Stopping(Numba):
         judge.end(in_progress.t)
         judge.close()
 
-    def _holds(self, in_progress: Any) -> bool:
+    def _condition_holds(self, in_progress: Any) -> bool:
         if not in_progress.t:
             return False
         if getattr(in_progress.judge, "pending", None):  # without a condition, these rounds are judged together

@@ -101,33 +101,33 @@ class MLflow(Keys):
     def round(self, t: int, replicates: Sequence[int], metrics: dict[str, float]) -> None:
         """Add one point to every curve; points are sent in batches."""
         of = group_name(replicates, self._run)
-        self._add({f"{name}/{of}" if of else name: value for name, value in metrics.items()}, t)
+        self._add_batch({f"{name}/{of}" if of else name: value for name, value in metrics.items()}, t)
         if len(self._pending) >= MOST_METRICS:
-            self._send()
+            self._send_batch()
 
     def end(self, folder: Path, summary: dict[str, float]) -> None:
         """The summary, and all files."""
-        self._add({f"summary/{name}": value for name, value in summary.items()}, 0)
+        self._add_batch({f"summary/{name}": value for name, value in summary.items()}, 0)
         with limit_mlflow_retries():
-            self._send()
+            self._send_batch()
         self._client.log_artifacts(self._id, str(folder))
         self._client.set_terminated(self._id, "FINISHED")
 
     def fail(self, why: str) -> None:
         """Send MLflow the reason why the run ended."""
         with limit_mlflow_retries():
-            self._send()
+            self._send_batch()
             self._client.set_tag(self._id, "fkl.error", why)
         self._client.set_terminated(self._id, "FAILED")
 
-    def _add(self, metrics: dict[str, float], step: int) -> None:
+    def _add_batch(self, metrics: dict[str, float], step: int) -> None:
         from mlflow.entities import Metric
 
         now = int(1000 * time())
         new = {name: value for name, value in metrics.items() if step > self._known.get(name, -1)}
         self._pending += [Metric(name, value, now, step) for name, value in new.items()]
 
-    def _send(self) -> None:
+    def _send_batch(self) -> None:
         while self._pending:
             self._client.log_batch(self._id, metrics=self._pending[:MOST_METRICS])
             del self._pending[:MOST_METRICS]

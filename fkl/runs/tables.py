@@ -126,9 +126,9 @@ class Tables:
     def append(self, chunk: Chunk) -> None:
         """Write the rows of further replicates."""
         # Append rows as they are made; only the sums for figures stay in memory
-        for name, tables in self._tables(chunk).items():
+        for name, tables in self._tables_of_chunk(chunk).items():
             for table in tables:
-                self._append(name, table)
+                self._append_rows(name, table)
                 if name == "rounds":
                     self.curves.enter(table)
         self.learned += chunk.learned
@@ -151,10 +151,10 @@ class Tables:
         if error.t:
             with np.errstate(all="ignore"):  # from the round that is discarded
                 error.failed.judge.close()
-                [rounds] = self._tables(error.failed)["rounds"]
+                [rounds] = self._tables_of_chunk(error.failed)["rounds"]
             valid = rounds["round"] <= error.t
-            self._append("rounds", {name: values[valid] for name, values in rounds.items()})
-        return self._file("rounds") if self._sizes["rounds"] else None
+            self._append_rows("rounds", {name: values[valid] for name, values in rounds.items()})
+        return self._file_of_table("rounds") if self._sizes["rounds"] else None
 
     @property
     def comparison(self) -> Any:
@@ -163,11 +163,11 @@ class Tables:
             self._comparison = (find_comparison(self._experiment, self._cache),)
         return self._comparison[0]
 
-    def _tables(self, chunk: Chunk) -> dict[str, Iterable[Values]]:
+    def _tables_of_chunk(self, chunk: Chunk) -> dict[str, Iterable[Values]]:
         return _tables_of_chunk(self._experiment, chunk, self.comparison)
 
-    def _append(self, name: str, table: Values) -> None:
-        file, size = self._file(name), self._sizes[name]
+    def _append_rows(self, name: str, table: Values) -> None:
+        file, size = self._file_of_table(name), self._sizes[name]
         with report_write_errors(file), file.open("ab") as stream:
             stream.truncate(size)
             if size == 0:
@@ -177,7 +177,7 @@ class Tables:
             stream.flush()
             self._sizes[name] = stream.seek(0, os.SEEK_END)
 
-    def _file(self, name: str) -> Path:
+    def _file_of_table(self, name: str) -> Path:
         return self._folder / f"{name}.csv"
 
 
@@ -257,7 +257,7 @@ def _csv_lines(rows: Iterable[Iterable[Any]]) -> str:
 
 def find_comparison(experiment: Experiment, cache: Path | None) -> Any:
     """The task's reference results for a run."""
-    return experiment.task.beside(experiment.algorithm, experiment.dictionary, cache)
+    return experiment.task.hindsight_losses(experiment.algorithm, experiment.dictionary, cache)
 
 
 def _tables_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> dict[str, Iterable[Values]]:

@@ -152,7 +152,7 @@ class SheetCell(NamedTuple):
         """The cell with its numbers as they are printed."""
         return self._replace(text=typeset_number(self.text), above=typeset_number(self.above))
 
-    def written(self, look: CellLook) -> str:
+    def cell_as_text(self, look: CellLook) -> str:
         """All parts of the cell as text, in the style of `look`."""
         text = look.escape(self.text)
         if text:
@@ -236,13 +236,13 @@ class Sheet:
         """Headings of the columns."""
         return [column.heading for column in self.columns]
 
-    def show(self, format: str = "table") -> None:
+    def print_sheet(self, format: str = "table") -> None:
         """Print the table without its caption, in one of `FORMATS`."""
         if format != "table":
             print(self.text(format), end="")
             return
         out = make_console(sys.stdout)
-        for at, columns in enumerate(self._parts(out.width)):
+        for at, columns in enumerate(self._parts_of_columns(out.width)):
             if at:
                 out.print()
             out.print(self._for_terminal(columns, out.width))
@@ -257,7 +257,7 @@ class Sheet:
         if self.frame is not None:
             return self.frame.to_csv(index=False, float_format="%.6g")
         stream = StringIO()
-        csv.writer(stream, lineterminator="\n").writerows([self.headings, *self._written(PLAIN)])
+        csv.writer(stream, lineterminator="\n").writerows([self.headings, *self._written_cells(PLAIN)])
         return stream.getvalue()
 
     @property
@@ -265,14 +265,14 @@ class Sheet:
         """An object for each row."""
         if self.frame is not None:
             return f"{self.frame.to_json(orient='records', force_ascii=False, indent=1)}\n"
-        rows = [dict(zip(self.headings, row, strict=True)) for row in self._written(PLAIN)]
+        rows = [dict(zip(self.headings, row, strict=True)) for row in self._written_cells(PLAIN)]
         return json.dumps(rows, ensure_ascii=False, indent=1) + "\n"
 
     @property
     def markdown(self) -> str:
         """The table below its title and caption."""
         rows = [[MARKDOWN.escape(heading) for heading in self.headings]]
-        for at, row in enumerate(self._written(MARKDOWN)):
+        for at, row in enumerate(self._written_cells(MARKDOWN)):
             if at in self.groups:
                 rows.append([f"**{MARKDOWN.escape(self.groups[at])}**", *[""] * (len(self.columns) - 1)])
             rows.append(row)
@@ -286,7 +286,7 @@ class Sheet:
             for row in rows
         ]
         lines.insert(1, f"|{'|'.join(sides)}|")
-        above = [f"# {self.title}" * bool(self.title), self.described(MARKDOWN)]
+        above = [f"# {self.title}" * bool(self.title), self.described_caption(MARKDOWN)]
         return "\n\n".join([*filter(None, above), "\n".join(lines)]) + "\n"
 
     @property
@@ -303,7 +303,7 @@ class Sheet:
                     f'<tr class="group"><th scope="rowgroup" colspan="{wide}">{html.escape(self.groups[at])}</th></tr>'
                 )
             cells = [
-                (cell.typeset if column.number else cell).written(HTML)
+                (cell.typeset if column.number else cell).cell_as_text(HTML)
                 for cell, column in zip(row, self.columns, strict=True)
             ]
             rest = "".join(
@@ -319,21 +319,21 @@ class Sheet:
     def __repr__(self) -> str:
         return self.markdown
 
-    def latex(self, line: float = LINE) -> str:
+    def latex_floats(self, line: float = LINE) -> str:
         """Floats that need booktabs and graphicx, for a line of this width in points.
 
         A table with too many rows for a page continues in another float. A table that is too wide for a line loses
         columns by their priority, and then shrinks to the line.
         """
-        columns = self._fitting(line, LETTER, LATEX_GAP)
-        parts = [*self._pages()]
-        made = [self._float(columns, rows, k, len(parts)) for k, rows in enumerate(parts)]
+        columns = self._fitting_columns(line, LETTER, LATEX_GAP)
+        parts = [*self._rows_of_pages()]
+        made = [self._latex_float(columns, rows, k, len(parts)) for k, rows in enumerate(parts)]
         return "\n".join([r"% \usepackage{booktabs,graphicx}", *made])
 
     @property
     def texts(self) -> dict[str, str]:
         """Contents of its files, by suffix."""
-        return {".csv": self.csv, ".md": f"{self.markdown}\n{self.notes}".rstrip() + "\n", ".tex": self.latex()}
+        return {".csv": self.csv, ".md": f"{self.markdown}\n{self.notes}".rstrip() + "\n", ".tex": self.latex_floats()}
 
     def write(self, path: Path, latex: str = "") -> list[Path]:
         """Write `path`.csv, .md and .tex, and return their paths; `latex` replaces the table's own LaTeX if given."""
@@ -348,14 +348,14 @@ class Sheet:
     @property
     def html_caption(self) -> str:
         """The caption as HTML."""
-        return self.described(HTML)
+        return self.described_caption(HTML)
 
     @property
     def about(self) -> str:
         """The caption for a terminal."""
-        return self.described(_for_screen())
+        return self.described_caption(_for_screen())
 
-    def described(self, look: CellLook) -> str:
+    def described_caption(self, look: CellLook) -> str:
         """The caption, and the meaning of the weights."""
         weights = {cell.weight for row in self.rows for cell in row}
         meanings = [look.best.format("Best")] * (BEST in weights) + [look.second.format("second")] * (SECOND in weights)
@@ -363,54 +363,54 @@ class Sheet:
 
     @cached_property
     def _plain(self) -> list[list[str]]:
-        return self._written(PLAIN)
+        return self._written_cells(PLAIN)
 
-    def _written(self, look: CellLook) -> list[list[str]]:
-        return [[cell.written(look) for cell in row] for row in self.rows]
+    def _written_cells(self, look: CellLook) -> list[list[str]]:
+        return [[cell.cell_as_text(look) for cell in row] for row in self.rows]
 
-    def _longest(self, column: int, wrapped: bool = True) -> int:
+    def _longest_cell(self, column: int, wrapped: bool = True) -> int:
         """Letters of the widest cell, or of the widest word if text can be wrapped; the heading is always wrapped."""
         cells = [Text.from_ansi(row[column]).plain for row in self._plain]
         whole = not wrapped or self.columns[column].number
         lines = [one for cell in cells for one in (cell.splitlines() if whole else cell.split())]
         return max(map(cell_len, [*self.columns[column].heading.split(), *lines]), default=0)
 
-    def _unwrapped(self, column: int) -> int:
+    def _unwrapped_width(self, column: int) -> int:
         """Letters of a column in which only the heading and long texts are wrapped."""
-        return max(self._longest(column), min(self._longest(column, wrapped=False), LONGEST_TEXT))
+        return max(self._longest_cell(column), min(self._longest_cell(column, wrapped=False), LONGEST_TEXT))
 
-    def _fitting(self, room: float, letter: float, gap: float) -> list[int]:
+    def _fitting_columns(self, room: float, letter: float, gap: float) -> list[int]:
         """Columns without those that are dropped by their priority to fit this room, before any text is wrapped."""
         kept = [*range(len(self.columns))]
-        wide = {at: letter * self._unwrapped(at) + gap for at in kept}
+        wide = {at: letter * self._unwrapped_width(at) + gap for at in kept}
         while sum(wide[at] for at in kept) > room + gap and (most := max(self.columns[at].priority for at in kept)):
             kept.remove(next(at for at in reversed(kept) if self.columns[at].priority == most))
         return kept
 
-    def _parts(self, room: int) -> Iterator[list[int]]:
+    def _parts_of_columns(self, room: int) -> Iterator[list[int]]:
         """Columns of each part of a table that is too wide; each part begins with the first column."""
-        first, *rest = self._fitting(room, 1, GAP)
-        part, used = [first], GAP + self._longest(first)
+        first, *rest = self._fitting_columns(room, 1, GAP)
+        part, used = [first], GAP + self._longest_cell(first)
         for column in rest:
-            width = GAP + self._longest(column)
+            width = GAP + self._longest_cell(column)
             if len(part) > 1 and used + width > room + GAP:
                 yield part
-                part, used = [first], GAP + self._longest(first)
+                part, used = [first], GAP + self._longest_cell(first)
             part.append(column)
             used += width
         yield part
 
     def _for_terminal(self, columns: Sequence[int], room: int) -> Table:
         table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-        snug = [self._longest(at, wrapped=False) for at in columns]
+        snug = [self._longest_cell(at, wrapped=False) for at in columns]
         headed = [max(wide, cell_len(self.columns[at].heading)) for wide, at in zip(snug, columns, strict=True)]
         tight = sum(headed) + GAP * len(columns) > room >= sum(snug) + GAP * (len(columns) - 1)  # it fits, if exactly
         for place, at in enumerate(columns):
             side = "right" if self.columns[at].number else "left"
-            wide = {"width": snug[place]} if tight else {"min_width": self._longest(at)}
+            wide = {"width": snug[place]} if tight else {"min_width": self._longest_cell(at)}
             table.add_column(Text(self.columns[at].heading), justify=side, overflow="fold", **wide)  # type: ignore[arg-type]
         look = _for_screen()
-        for number, row in enumerate(self._written(look)):
+        for number, row in enumerate(self._written_cells(look)):
             if number in self.groups:
                 if number:
                     table.add_row()
@@ -420,7 +420,7 @@ class Sheet:
             table.add_row(*(style_line(row[at]) for at in columns))
         return table
 
-    def _pages(self) -> Iterator[range]:
+    def _rows_of_pages(self) -> Iterator[range]:
         """Rows of each page."""
         start, lines = 0, 0
         for at, row in enumerate(self.rows):
@@ -433,14 +433,14 @@ class Sheet:
             lines += needed
         yield range(start, len(self.rows))
 
-    def _float(self, columns: Sequence[int], rows: range, k: int, of: int) -> str:
+    def _latex_float(self, columns: Sequence[int], rows: range, k: int, of: int) -> str:
         name = re.sub("[^a-z0-9]+", "-", self.title.lower())[:LONGEST_LABEL].strip("-")
-        caption, label = self.described(LATEX) or escape_latex(self.title), self.label or name
+        caption, label = self.described_caption(LATEX) or escape_latex(self.title), self.label or name
         if of > 1:
             stop = "" if caption.endswith(".") else "."
             caption, label = f"{caption}{stop} Part {k + 1} of {of}.", f"{label}-{k + 1}"
         wrapped = {
-            at for at in columns if not self.columns[at].number and self._longest(at, wrapped=False) > LONGEST_TEXT
+            at for at in columns if not self.columns[at].number and self._longest_cell(at, wrapped=False) > LONGEST_TEXT
         }
         styles = ["r" if self.columns[at].number else f"p{{{WRAPPED}pt}}" if at in wrapped else "l" for at in columns]
         body = []
@@ -454,7 +454,7 @@ class Sheet:
                 r"\raggedright\let\\\tabularnewline " + BREAKS.sub(lambda sign: sign[0] + ALLOWED, text)
                 if at in wrapped and text
                 else text
-                for at, text in ((at, self.rows[row][at].written(LATEX)) for at in columns)
+                for at, text in ((at, self.rows[row][at].cell_as_text(LATEX)) for at in columns)
             ]
             body.append(rf"{' & '.join(cells)} \\")
         return "\n".join([
@@ -468,7 +468,7 @@ class Sheet:
             FITTED,
             rf"\begin{{tabular}}{{@{{}}{''.join(styles)}@{{}}}}",
             r"\toprule",
-            rf"{' & '.join(self._heading(at) for at in columns)} \\",
+            rf"{' & '.join(self._wrapped_heading(at) for at in columns)} \\",
             r"\midrule",
             *body,
             r"\bottomrule",
@@ -477,7 +477,7 @@ class Sheet:
             "",
         ])  # fmt: skip
 
-    def _heading(self, column: int) -> str:
+    def _wrapped_heading(self, column: int) -> str:
         """A heading, with a line for each word if it is wider than the cells."""
         heading, parts = self.columns[column].heading, self.columns[column].heading.split(" ")
         if len(heading) <= max(6, max((len(row[column]) for row in self._plain), default=0)) or len(parts) == 1:

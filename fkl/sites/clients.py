@@ -42,7 +42,7 @@ class StreamClients:
         arrays = x[row], y[row], present, np.zeros(B, np.int64)
         loss = loss_of(run)
         self.problem = Problem(*arrays, scale=known.scale, encoder=table.encoder, row=row, loss=loss)
-        self._known, self._common, self._method = known, known.common(run), method_of(run)
+        self._known, self._common, self._method = known, known.common_facts(run), method_of(run)
 
     @staticmethod
     def columns(run: Run) -> tuple[str, str]:
@@ -64,7 +64,7 @@ class StreamClients:
     def present(known: SharedFacts, site: int, rows: int, t: int) -> list[int]:
         """Clients that have a row left in round t, of a site with this many rows."""
         left = rows - t * known.clients_per_site
-        return list(known.numbers(site)[: max(left, 0)])
+        return list(known.numbers_of_clients(site)[: max(left, 0)])
 
     def row(self, number: int, t: int) -> int:
         """Number, in the file of its site, of the row that a client has in round t."""
@@ -76,7 +76,7 @@ class StreamClients:
         T, d = known.rounds, known.dimension
         x, y = (np.broadcast_to(np.zeros((), run.settings.precision), shape) for shape in ((T, 1, d), (T, 1)))
         samples = Samples(x, y, np.broadcast_to(np.True_, (T, 1)))
-        return LoneClient(method_of(run), known.common(run), 0, samples)
+        return LoneClient(method_of(run), known.common_facts(run), 0, samples)
 
     def client(self, number: int) -> LoneClient:
         """A client with its own rows, before the first round."""
@@ -130,14 +130,14 @@ class BatchClients(StreamClients):
     @staticmethod
     def present(known: SharedFacts, site: int, rows: int, t: int) -> list[int]:
         """All clients of the site."""
-        return list(known.numbers(site))
+        return list(known.numbers_of_clients(site))
 
     @staticmethod
     def example(run: Run, known: SharedFacts) -> LoneClient:
         """Client 0 with a few random rows; its messages have the form of every client's messages."""
         x = np.random.default_rng(0).normal(size=(16, known.dimension)).astype(run.settings.precision)
         samples = ClientRows.of_client(x, x[:, 0].astype(np.float64), "square")
-        return LoneClient(method_of(run), known.common(run), 0, samples)
+        return LoneClient(method_of(run), known.common_facts(run), 0, samples)
 
     def client(self, number: int) -> LoneClient:
         """A client with its own training rows."""

@@ -223,9 +223,9 @@ class OfSites(Streams):
         """Streams of the replicate with index r."""
         return OfSites(self.seed, (self.replicates[r],))
 
-    def _sequence(self, replicate: int, role: Role) -> np.random.SeedSequence:
+    def _seed_sequence(self, replicate: int, role: Role) -> np.random.SeedSequence:
         secret = role in (Role.PRIVACY, Role.PRIVACY_OF_SERVER)
-        return np.random.SeedSequence(randbits(128)) if secret else super()._sequence(replicate, role)
+        return np.random.SeedSequence(randbits(128)) if secret else super()._seed_sequence(replicate, role)
 
 
 @dataclass(frozen=True)
@@ -261,12 +261,12 @@ class SharedFacts:
         """Number of clients of all sites."""
         return self.sites * self.clients_per_site
 
-    def common(self, run: Run) -> Common:
+    def common_facts(self, run: Run) -> Common:
         """The facts that all parties of the contract share."""
         drawn = OfSites(run.settings.seed, (0,)), run.settings.precision, run.settings.engine
         return Common(run.kernels, self.dimension, self.rounds, *drawn, self.clients)
 
-    def numbers(self, site: int) -> range:
+    def numbers_of_clients(self, site: int) -> range:
         """Numbers of a site's clients."""
         return range(site * self.clients_per_site, (site + 1) * self.clients_per_site)
 

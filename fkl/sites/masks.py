@@ -50,7 +50,7 @@ class Mask:
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(KEY))
     letters: list[bytes] = field(default_factory=list)
 
-    def answer(self, site: int, bits: int, phase: int, letter: bytes) -> bytes:
+    def answer_in_phase(self, site: int, bits: int, phase: int, letter: bytes) -> bytes:
         """The site's letter in a phase.
 
         Raises
@@ -64,15 +64,15 @@ class Mask:
         self.letters.append(letter)
         # The site's part is a function of its secret and of all letters so far, so a restarted site repeats it
         client = MaskingClient(site, bits, self.threshold, _Stream(self.secret).take)
-        sent = client.advertise()
+        sent = client.advertise_keys()
         try:
             if phase >= 1:
                 sent = client.share(self.letters[1])
             if phase >= 2:
-                sent = client.masked(self.letters[2], self.vector)
+                sent = client.send_masked(self.letters[2], self.vector)
         except (InvalidTag, ValueError, KeyError, IndexError) as error:
             raise FklError(f"secure sums: a message that no neighbour wrote ({type(error).__name__})") from None
-        return client.unmask(self.letters[3]) if phase == PHASES - 1 else sent
+        return client.send_unmasking_shares(self.letters[3]) if phase == PHASES - 1 else sent
 
 
 class Sum:
@@ -111,9 +111,11 @@ class Sum:
 
     def pass_on(self, phase: int, letters: Mapping[int, bytes]) -> dict[int, bytes]:
         """The letter of the next phase to each site."""
-        return (self._server.keys, self._server.route, self._server.survivors)[phase](letters)
+        return (self._server.forward_keys, self._server.forward_messages, self._server.forward_survivors)[phase](
+            letters
+        )
 
-    def packets(self, unmasking: Mapping[int, bytes], clients: int) -> list[Packet]:
+    def summed_packets(self, unmasking: Mapping[int, bytes], clients: int) -> list[Packet]:
         """Messages of this many clients with the right sum; the first message has all of it, and the others nothing.
 
         Raises
@@ -121,7 +123,7 @@ class Sum:
         fkl.basics.errors.FklError
             If too few sites have answered.
         """
-        total = self._server.total(unmasking)
+        total = self._server.unmasked_total(unmasking)
         nothing = _with_residues(self._like, np.zeros_like(total), self._bits)
         return [_with_residues(self._like, total, self._bits), *[nothing] * (clients - 1)]
 
@@ -133,14 +135,14 @@ def without_padding(packet: Packet) -> Packet:
 
 def message_residues(packet: Packet, bits: int) -> Vector:
     """All numbers of a client's message in fixed point."""
-    parts = _message_of(packet).parts()
+    parts = _message_of(packet).payload_parts()
     return np.concatenate([from_bits(part.bits, bits, prod(part.known[0])) for part in parts])
 
 
 def _with_residues(packet: Packet, values: Vector, bits: int) -> Packet:
     """The message with other numbers."""
     message = _message_of(packet)
-    ends = np.cumsum([prod(part.known[0]) for part in message.parts()])
+    ends = np.cumsum([prod(part.known[0]) for part in message.payload_parts()])
     residues_of_parts = iter(np.split(values, ends[:-1]))
     changed = message.with_parts(lambda part: part._replace(bits=to_bits(next(residues_of_parts), bits)))
     return replace(packet, fields={**packet.fields, "message": changed})

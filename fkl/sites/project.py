@@ -130,7 +130,7 @@ def write_project(
     # A server of one round finds faults that would otherwise show when all sites wait
     with key_prefix("algo"):  # errors that the server would raise once all sites are connected
         facts = SharedFacts("", sites, clients_per_site, 1, ("x",), Scale())
-        LoneServer(method_of(run), facts.common(run), facts.clients)
+        LoneServer(method_of(run), facts.common_facts(run), facts.clients)
     # The configuration, resolved, is part of the project
     configuration = yaml.safe_dump(run.resolved, sort_keys=False, allow_unicode=True)
     said = {"label": run.algo.label, "sites": sites, "clients": clients_per_site, "version": __version__}

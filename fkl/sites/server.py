@@ -6,9 +6,10 @@ simulation. A site that has restarted in the meantime takes part in the repeated
 
 For example, with three sites of 2 clients each, round 5 sends 6 clients' messages to sites 0, 1 and 2. Site 1 does not
 answer within timeout-s, so the server restores its state from before the round, and repeats round 5 with 4 clients. The
-parts in order: `train` is the run; `_begin` waits for all sites, which `_poll_sites` asks and `_admit_site` checks; a
-round is `_play_round`, which waits in `_await_sites` and runs `_play_exchanges`; an exchange is `_exchange`, or with
-secure sums `_sum_in_secret`, and both send and receive by `_answers`; `_collect_errors` asks for the sites' results.
+parts in order: `train` is the run; `_wait_for_sites` waits for all sites, which `_poll_sites` asks and `_admit_site`
+checks; a round is `_play_round`, which waits in `_await_sites` and runs `_play_exchanges`; an exchange is
+`_exchange_messages`, or with secure sums `_sum_in_secret`, and both send and receive by `_answers_of_sites`;
+`_collect_errors` asks for the sites' results.
 """
 
 import os
@@ -115,9 +116,9 @@ class SitesServer:
     def train(self) -> None:
         """Run the remaining rounds, request the sites' results, and write all files."""
         # Continue from the last saved state if the folder has one
-        self.now = now = self._begin()
+        self.now = now = self._wait_for_sites()
         method = method_of(self._run)
-        self.server = LoneServer(method, now.known.common(self._run), now.known.clients)
+        self.server = LoneServer(method, now.known.common_facts(self._run), now.known.clients)
         if now.book.rounds:
             self.server.state = now.server
         self._exchanges, self._hears_silence = method.exchanges, method.called_without_messages
@@ -132,10 +133,10 @@ class SitesServer:
             if now.finished or time.monotonic() > self._written + TABLES_S:
                 self._write_tables()
             write_sealed(self._folder / SEALED, to_arrays(now))  # after the tables: a finished run has all files
-        for line in self._summary():
+        for line in self._summary_lines():
             self._say(line)
 
-    def _begin(self) -> ServerProgress:
+    def _wait_for_sites(self) -> ServerProgress:
         """Wait until all sites have reported their identity, and compute the common facts; or continue a run.
 
         Raises
@@ -157,12 +158,12 @@ class SitesServer:
         until, self._next_word = np.inf if now is None else time.monotonic() + self._timeout, time.monotonic() + WORD_S
         while missing := [k for k in range(self._sites) if k not in self.members or self.members[k].away]:
             if now is None and self._out:
-                reasons = self._reasons(sorted(self._out))
+                reasons = self._reasons_of_sites(sorted(self._out))
                 raise FklError(f"the run cannot begin: {reasons}; correct this and start the run again")
             if {*missing} <= {*self._out} or time.monotonic() >= until:
                 break
             self._poll_sites()
-            self._pause(f"waiting for {_names_of_sites(missing)}")
+            self._pause_between_polls(f"waiting for {_names_of_sites(missing)}")
         # A new run: common facts such as the scale follow from all sites' reports
         if now is None:
             ends = [self._ends[k] for k in sorted(self._ends)]
@@ -170,7 +171,9 @@ class SitesServer:
             rows = sorted(one.rows for one in self.members.values())
             rounds = self._kind.rounds(self._run, rows[-self._least], self._clients_per_site)
             known = SharedFacts(self._folder.name, self._sites, self._clients_per_site, rounds, ends[0].columns, scale)
-            now = ServerProgress(self._project, known, None, self.members, Book.empty(rounds, self._sites), {}, {})
+            now = ServerProgress(
+                self._project, known, None, self.members, Book.empty_record(rounds, self._sites), {}, {}
+            )
         # Say what the run is, and how much of it is done
         self._words, self.known = words_of(now.known), now.known
         there = f"{count_of(self._sites, 'site')}, {count_of(self.known.clients, 'client')}"
@@ -249,7 +252,7 @@ class SitesServer:
         # Only sites with clients in this round count, and only those that are connected
         while True:
             self._poll_sites()
-            able = sorted(k for k in self.members if self._present(k, t))
+            able = sorted(k for k in self.members if self._clients_present(k, t))
             here = [k for k in able if not self.members[k].away]
             if len(here) >= self._least:
                 return here
@@ -257,22 +260,22 @@ class SitesServer:
             # If too few can ever take part, waiting has no end, so the run ends with the reasons
             out = [k for k in able if k in self._out]
             if len(able) - len(out) < self._least:
-                reasons = self._reasons(out)
+                reasons = self._reasons_of_sites(out)
                 raise FklError(f"round {t + 1} needs {wanted}: {reasons}; correct this, then {GOES_ON}")
-            self._pause(f"round {t + 1}: waiting for {wanted}")
+            self._pause_between_polls(f"round {t + 1}: waiting for {wanted}")
 
-    def _reasons(self, sites: list[int]) -> str:
+    def _reasons_of_sites(self, sites: list[int]) -> str:
         """Reasons why these sites cannot take part."""
         return "; ".join(f"site {k} cannot take part: {self._out[k]}" for k in sites)
 
-    def _pause(self, waiting: str) -> None:
+    def _pause_between_polls(self, waiting: str) -> None:
         """Pause between two polls; from time to time, print a line about what the server waits for."""
         if time.monotonic() >= self._next_word:
             self._say(waiting)
             self._next_word = time.monotonic() + WORD_S
         time.sleep(PAUSE_S)
 
-    def _present(self, k: int, t: int) -> list[int]:
+    def _clients_present(self, k: int, t: int) -> list[int]:
         """Clients of a site that take part in round t."""
         return self._kind.present(self.known, k, self.members[k].rows, t)
 
@@ -312,13 +315,13 @@ class SitesServer:
     def _play_exchanges(self, t: int, here: list[int], traffic: RoundTraffic) -> list[int]:
         """Run all exchanges of a round; return the sites that fail, with which the round is discarded."""
         # Every client has the same share in a mean
-        clients = [number for k in here for number in self._present(k, t)]
+        clients = [number for k in here for number in self._clients_present(k, t)]
         share = np.full(len(clients), 1 / max(len(clients), 1))
         for exchange in range(self._exchanges):
             # Messages down, and `like`, the form that every answer must have
             down = dict(zip(clients, self.server.broadcast(t, exchange, clients), strict=True))
             like, _ = self._example.play(t, exchange, down[clients[0]], len(clients))
-            answers = self._exchange(t, exchange, here, down, like, traffic)
+            answers = self._exchange_messages(t, exchange, here, down, like, traffic)
             # Without one site the round is void, because the messages of its clients would be missing
             failed = [k for k in here if k not in answers]
             if failed:
@@ -331,7 +334,7 @@ class SitesServer:
                 self.server.take(t, exchange, up, share, np.array(clients, np.int64))
         return []
 
-    def _exchange(
+    def _exchange_messages(
         self,
         t: int,
         exchange: int,
@@ -347,7 +350,7 @@ class SitesServer:
         # Write each site's packets, one for each of its clients
         said, is_secret = {}, like is not None and "secure" in self._run.conditions
         for k in here:
-            packets = [down[number] for number in self._present(k, t)]
+            packets = [down[number] for number in self._clients_present(k, t)]
             if is_secret:
                 packets = [None if one is None else without_padding(one) for one in packets]
             arrays, forms = write_packets(packets)
@@ -360,10 +363,10 @@ class SitesServer:
         # Read the answers as they arrive, and check them against `like`
         packets_of: dict[int, list[Packet | None]] = {}
         slowest, diverged = 0.0, 0
-        for k, about in self._answers(said, "train", traffic, str(t + 1)):
+        for k, about in self._answers_of_sites(said, "train", traffic, str(t + 1)):
             try:
                 packets = read_packets(about["arrays"], about["forms"])
-                if len(packets) != len(self._present(k, t)):
+                if len(packets) != len(self._clients_present(k, t)):
                     raise ValueError("it does not have one message for each client")
                 for packet in packets:
                     require_like(packet, like)
@@ -385,7 +388,7 @@ class SitesServer:
     def _sum_in_secret(
         self, t: int, exchange: int, here: list[int], said: dict[int, Words], like: Packet, traffic: RoundTraffic
     ) -> dict[int, list[Packet | None]]:
-        """Like `_exchange`, but the first client's message is the sum of all messages, and the others are empty.
+        """Exchange messages so that the first client's one is the sum of all, and the others are empty.
 
         The messages between server and sites are those of `fkl.sites.masks`, not of a method.
         """
@@ -396,7 +399,7 @@ class SitesServer:
             when = {"round": t, "exchange": exchange, "phase": phase, "threshold": secret.threshold}
             words = {k: {**(said[k] if phase == 0 else self._words), **when, "letter": letters[k]} for k in here}
             up: dict[int, bytes] = {}
-            for k, about in self._answers(words, "train", traffic, str(t + 1)):
+            for k, about in self._answers_of_sites(words, "train", traffic, str(t + 1)):
                 try:
                     secret.require_size(k, phase, letter := about["letter"])
                     traffic.played += float(about["seconds"]) / len(here)
@@ -415,11 +418,11 @@ class SitesServer:
                 letters = secret.pass_on(phase, up)
         # The sum is the message of the first client; those of the others are empty
         try:
-            packets = iter(secret.packets(up, sum(len(self._present(k, t)) for k in here)))
+            packets = iter(secret.summed_packets(up, sum(len(self._clients_present(k, t)) for k in here)))
         except FklError as error:
             self._say(f"round {t + 1}: {error}")
             return {k: [] for k in up}
-        return {k: [next(packets) for _ in self._present(k, t)] for k in here}
+        return {k: [next(packets) for _ in self._clients_present(k, t)] for k in here}
 
     def _collect_errors(self) -> dict[int, Errors]:
         """Request the errors so far from the connected sites, which also write their predictions and models."""
@@ -427,7 +430,7 @@ class SitesServer:
         question = self._words | {"played": self.now.book.rounds, "server": to_bytes(self.server.state)}
         said = {k: question | {"heard": one.heard} for k, one in self.members.items() if not one.away}
         errors_of = {}
-        for k, about in self._answers(said, "evaluate", self.lost, "results"):
+        for k, about in self._answers_of_sites(said, "evaluate", self.lost, "results"):
             try:
                 # A site cannot have judged more rows than it has
                 names = ("error", "baseline", "target", "target_squared")
@@ -445,7 +448,7 @@ class SitesServer:
 
     # --- Flower
 
-    def _answers(
+    def _answers_of_sites(
         self, said: dict[int, Words], kind: str, traffic: RoundTraffic, group: str
     ) -> Iterator[tuple[int, Words]]:
         """Answers of sites as they arrive, until the time limit; none from sites that refuse or have restarted."""
@@ -487,7 +490,7 @@ class SitesServer:
         self.now.book.write(self._folder, rows, self._columns_of_errors, unit)
         self._written = time.monotonic()
 
-    def _summary(self) -> Iterator[str]:
+    def _summary_lines(self) -> Iterator[str]:
         """Lines about the result and its cost."""
         # What the privacy cost, if messages have noise; then errors, bytes and time
         book = self.now.book

@@ -83,12 +83,14 @@ class Site:
         held = self._context.state.get(MEMORY)
         if held is not None:
             return of_bytes(bytes(held["all"]), SiteMemory)
-        return read_state(self._file("memory"), SiteMemory) or SiteMemory({}, np.full(len(self.own_table.y), np.nan))
+        return read_state(self._file_of_run("memory"), SiteMemory) or SiteMemory(
+            {}, np.full(len(self.own_table.y), np.nan)
+        )
 
-    def remember(self) -> None:
+    def store_memory(self) -> None:
         """Store the memory for the next message, in Flower's context and in a file."""
         self._context.state[MEMORY] = ConfigRecord({"all": to_bytes(self.memory)})
-        write_sealed(self._file("memory"), to_arrays(self.memory))
+        write_sealed(self._file_of_run("memory"), to_arrays(self.memory))
 
     def write_predictions(self, predicted: Any) -> None:
         """Write one line for each row with a prediction, in the target's units."""
@@ -97,7 +99,7 @@ class Site:
             predicted = np.where(predicted > 0, 1.0, -1.0)
         values = zip(there, y[there], self.known.scale.y_back(predicted[there]), strict=True)
         lines = [f"{row + 1},{float(target)!r},{float(guess)!r}" for row, target, guess in values]
-        write_text(self._file("predictions.csv"), "\n".join(["row,target,prediction", *lines, ""]))
+        write_text(self._file_of_run("predictions.csv"), "\n".join(["row,target,prediction", *lines, ""]))
 
     def write_model(self, function: Any) -> None:
         """Write the model of the site's clients, for `fkl predict` and `fkl.load`."""
@@ -106,9 +108,9 @@ class Site:
         about = About(self.run.algo.label, self.run.dataset.name, sites, self.clients.problem.loss.classes)
         SavedModel(
             (LearnedFunction(function, self.known.scale, np.ones(function.clients, np.bool_)),), encoder, about
-        ).save(self._file("model.npz"))
+        ).save(self._file_of_run("model.npz"))
 
-    def _file(self, kind: str) -> Path:
+    def _file_of_run(self, kind: str) -> Path:
         """Path of a site's file of this run, in a folder next to the rows."""
         return self._path.with_name(f"{self._path.stem}.site{self.number}.{self._about['run']}") / kind
 
@@ -140,7 +142,7 @@ def turn(site: Site, given: Words) -> Words:
         # What the site remembers: states, numbers of messages, predictions
         memory.sent[number] = memory.sent.get(number, 0) + (packet is not None)
         if shown is not None and "y_hat" in shown:
-            memory.predicted(site.clients.row(number, t), shown["y_hat"][0])
+            memory.store_prediction(site.clients.row(number, t), shown["y_hat"][0])
         up.append(packet)
     memory.end(t, exchange, states)
     # With secure sums, only the sum of the clients goes under the mask
@@ -150,7 +152,7 @@ def turn(site: Site, given: Words) -> Words:
         memory.mask = Mask(of_clients.sum(axis=0, dtype=np.uint64), int(given["threshold"]))
         letter = answer_of_mask(site, given)
         return {"letter": letter, "seconds": time.perf_counter() - begun}
-    site.remember()
+    site.store_memory()
     arrays, forms = write_packets(up)
     return {"arrays": arrays, "forms": forms, "seconds": time.perf_counter() - begun}
 
@@ -160,8 +162,8 @@ def answer_of_mask(site: Site, given: Words) -> bytes:
     mask = site.memory.mask
     if mask is None:
         raise FklError("secure sums: the server asks for a sum that has not begun")
-    letter = mask.answer(site.number, site.run.conditions["secure"].bits, int(given["phase"]), given["letter"])
-    site.remember()
+    letter = mask.answer_in_phase(site.number, site.run.conditions["secure"].bits, int(given["phase"]), given["letter"])
+    site.store_memory()
     return letter
 
 
@@ -185,7 +187,7 @@ def results(site: Site, given: Words) -> Words:
     there = ~np.isnan(predicted)
     y = scale.y(site.table.y)[there]
     loss = clients.problem.loss
-    error = loss.shown(predicted[there], y)[loss.columns[0]]
+    error = loss.errors_of_predictions(predicted[there], y)[loss.columns[0]]
     sums = error.sum(), clients.baseline_errors(predicted).sum(), y.sum(), (y**2).sum()
     # With noise, errors would reveal what the noise hides
     noisy = noise_of(site.run) is not None

@@ -100,7 +100,7 @@ class SiteMemory:
         """Store the clients' states after an exchange."""
         self.round, self.exchange, self.after = t, exchange, state
 
-    def predicted(self, row: int, y_hat: float) -> None:
+    def store_prediction(self, row: int, y_hat: float) -> None:
         """Store a prediction of the current round."""
         self.rows.append(row)
         self.y_hat[row] = y_hat

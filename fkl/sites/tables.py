@@ -38,7 +38,7 @@ class Errors:
     target_squared: float
 
     @classmethod
-    def total(cls, each: Mapping[int, "Errors"]) -> Self:
+    def sum_over_sites(cls, each: Mapping[int, "Errors"]) -> Self:
         """Sums over sites, in their order."""
         names = [one.name for one in fields(cls)]
         return cls(*(sum(getattr(each[k], name) for k in sorted(each)) for name in names))
@@ -105,7 +105,7 @@ class Book:
     rounds: int = 0
 
     @classmethod
-    def empty(cls, rounds: int, sites: int) -> Self:
+    def empty_record(cls, rounds: int, sites: int) -> Self:
         """The record before the first of this many rounds."""
         up, down = (np.zeros((rounds, sites), np.int64) for _ in range(2))
         sent, heard = (np.zeros(rounds, np.int64) for _ in range(2))
@@ -146,7 +146,7 @@ class Book:
             sites = " ".join(map(str, np.flatnonzero(self.here[t])))
             bytes_ = self.up[t].sum(), self.down[t].sum(), self.sent[t], self.heard[t]
             errors_now = self.errors.get(t + 1)
-            errors = _as_text(Errors.total(errors_now).columns(*names, unit)) if errors_now else blank
+            errors = _as_text(Errors.sum_over_sites(errors_now).columns(*names, unit)) if errors_now else blank
             lines.append(",".join(map(str, [t + 1, sites, *bytes_, f"{self.seconds[t]:.3f}", *errors.values()])))
         write_text(folder / "rounds.csv", "\n".join([*lines, ""]))
         # sites.csv: a row per site, with its last errors
@@ -163,9 +163,12 @@ class Book:
         """Lines with the result of all sites together, and of each site."""
         # Without reports, or with noise, there are no errors to show
         last = self.last_errors
-        if not last or not np.isfinite(Errors.total(last).error):
+        if not last or not np.isfinite(Errors.sum_over_sites(last).error):
             return
-        for who, errors in (("all sites", Errors.total(last)), *((f"site {k}", last[k]) for k in sorted(last))):
+        for who, errors in (
+            ("all sites", Errors.sum_over_sites(last)),
+            *((f"site {k}", last[k]) for k in sorted(last)),
+        ):
             columns = errors.columns(*names, unit)
             error, baseline = (columns[name] for name in names)
             sentence = f"{names[0]} {error:.4g} ({names[1]} {baseline:.4g})"

@@ -72,13 +72,13 @@ def run_trial(project: Path, files: Sequence[Path], folder: Path) -> int:
 
     # Run the deployment, and explain an early end by its logs
     with _exit_on_sigterm(), Deployment(folder, files) as deployment:
-        deployment.run(project, heard)
+        deployment.run_project(project, heard)
         kind, _, place = ended.partition(": ")
         if kind == "error":
-            raise FklError(place, help=deployment.reasons())
+            raise FklError(place, help=deployment.last_errors())
         if kind != "files":
             log = folder / ("run.log" if deployment.status else "superlink.log")
-            raise FklError(f"the server has ended early: see {log}; {GOES_ON}", help=deployment.reasons())
+            raise FklError(f"the server has ended early: see {log}; {GOES_ON}", help=deployment.last_errors())
     for line in _what_is_left(folder / "flower" / Path(place).name, files):
         print_lines(line)
     return deployment.status
@@ -214,7 +214,7 @@ class Deployment:
             self.start_link()
             for k in range(len(self.files)):
                 write_key(self.folder / f"site{k}.key")
-                self._flwr("supernode", "register", f"site{k}.key.pub", "here")
+                self._run_flwr("supernode", "register", f"site{k}.key.pub", "here")
                 self.start_site(k)
         except BaseException:
             self.__exit__()
@@ -223,7 +223,7 @@ class Deployment:
 
     def __exit__(self, *_: object) -> None:
         for name in reversed([*self._running]):  # the SuperLink last, because it waits for open connections
-            self.kill(name, signal.SIGTERM)
+            self.kill_process(name, signal.SIGTERM)
         self._end_what_is_left()
 
     def _end_what_is_left(self) -> None:
@@ -255,14 +255,14 @@ class Deployment:
         words += ["--enable-supernode-auth", "--disable-runtime-dependency-installation"]
         words += ["--database", self._database, "--host", HERE, "--port", str(self.link)]
         self.start("superlink", "flower-superlink", *words)
-        self._wait()
+        self._wait_for_link()
 
     def start_site(self, k: int) -> None:
         """Start the process of a site."""
         words = ["--number", str(k), "--rows", str(self.files[k]), "--certificates", "ca.crt", "--key", f"site{k}.key"]
         self.start(f"site{k}", sys.executable, "-m", "fkl", "flower", "site", f"{HERE}:{self.link}", *words)
 
-    def kill(self, name: str, how: int = signal.SIGKILL) -> None:
+    def kill_process(self, name: str, how: int = signal.SIGKILL) -> None:
         """End a process that was started here, and its process group."""
         process = self._running.pop(name)
         with suppress(ProcessLookupError):
@@ -273,7 +273,7 @@ class Deployment:
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
-    def run(self, project: Path, heard: Callable[[str], None]) -> str:
+    def run_project(self, project: Path, heard: Callable[[str], None]) -> str:
         """Run a project to its end, pass each line of its log to `heard`, and return the number of the run."""
         # Start Flower's run, and follow its log from where it begins
         log, number = self.folder / "run.log", ""
@@ -302,9 +302,9 @@ class Deployment:
             if name == "superlink" and not self._is_listening():
                 ended = ended or "is about to end"  # which takes up to a minute after the log's stream has ended
             if name != "run" and ended:
-                raise FklError(f"{name} {ended}: see {self.folder / name}.log; {GOES_ON}", help=self.reasons())
+                raise FklError(f"{name} {ended}: see {self.folder / name}.log; {GOES_ON}", help=self.last_errors())
 
-    def reasons(self) -> list[str]:
+    def last_errors(self) -> list[str]:
         """The last error in each site's log, with the file of its rows."""
         lines = []
         for k, file in enumerate(self.files):
@@ -315,7 +315,7 @@ class Deployment:
                 lines += [f"site {k} ({file}): {line.removeprefix(f'{file}: ')}; {log}" for line in errors[-1:]]
         return lines
 
-    def _flwr(self, *words: str) -> None:
+    def _run_flwr(self, *words: str) -> None:
         """Run one of Flower's commands."""
         given = {"cwd": self.folder, "env": self.environment, "capture_output": True, "text": True}
         done = subprocess.run(["flwr", *words], check=False, timeout=PATIENCE_S, **given)  # type: ignore[call-overload]
@@ -323,7 +323,7 @@ class Deployment:
             self._require_all()
             raise FklError(f"flwr {' '.join(words)}: {done.stdout}{done.stderr}")
 
-    def _wait(self) -> None:
+    def _wait_for_link(self) -> None:
         """Wait until the SuperLink listens."""
         until = time.monotonic() + PATIENCE_S
         while not self._is_listening():

@@ -116,7 +116,7 @@ class Difference:
             return self.ranks[1]
         return float(2 * stdtr(self.nu, -abs(self.m) / np.sqrt(self.V))) if self.V > 0 else np.nan
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
+    def confidence_interval(self, level: float = 0.95) -> tuple[float, float]:
         """Confidence interval of m, as log ratios; NaN if a run failed."""
         reach = stdtrit(self.nu, (1 + level) / 2) * np.sqrt(self.V)
         return float(self.m - reach), float(self.m + reach)

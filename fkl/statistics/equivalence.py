@@ -81,12 +81,12 @@ class Equivalence:
     @cached_property
     def u(self) -> float:
         """The largest difference that is not excluded."""
-        return abs(self.D) + self.h + _half_width(1 - LEVEL / self.J, self._nu(self.R), self.SE)
+        return abs(self.D) + self.h + _half_width(1 - LEVEL / self.J, self._degrees_of_freedom(self.R), self.SE)
 
     @cached_property
     def l(self) -> float:  # noqa: E743  the specification's name
         """The smallest difference that is not excluded, below 0 if 0 is not excluded."""
-        return abs(self.D) - self.h - _half_width(1 - LEVEL / 2, self._nu(self.R), self.SE)
+        return abs(self.D) - self.h - _half_width(1 - LEVEL / 2, self._degrees_of_freedom(self.R), self.SE)
 
     @property
     def agrees(self) -> bool:
@@ -104,9 +104,9 @@ class Equivalence:
     @property
     def off(self) -> str:
         """The difference with its 95 % interval, in words."""
-        reach = _half_width(1 - LEVEL / 2, self._nu(self.R), self.SE)
-        low, high = (self._percent(self.D + side * reach) for side in (-1, 1))
-        return f"off by {self._percent(self.D)}{' %' * (self.size > 0)} [{low}, {high}]"
+        reach = _half_width(1 - LEVEL / 2, self._degrees_of_freedom(self.R), self.SE)
+        low, high = (self._in_percent(self.D + side * reach) for side in (-1, 1))
+        return f"off by {self._in_percent(self.D)}{' %' * (self.size > 0)} [{low}, {high}]"
 
     @property
     def within(self) -> float:
@@ -152,9 +152,9 @@ class Equivalence:
     def _reach_with(self, R: float) -> float:
         """Half width of the interval of `agrees` with this many replicates."""
         SE = float(np.sqrt(self.s**2 / R + self.theirs))
-        return _half_width(1 - LEVEL / self.J, self._nu(R), SE)
+        return _half_width(1 - LEVEL / self.J, self._degrees_of_freedom(R), SE)
 
-    def _nu(self, R: float) -> float:
+    def _degrees_of_freedom(self, R: float) -> float:
         """Degrees of freedom: Welch's if both sides have a standard deviation."""
         if np.isnan(self.s_p) or self.n == 1:
             return R - 1
@@ -162,7 +162,7 @@ class Equivalence:
         within = theirs**2 / (self.n - 1) + (ours**2 / (R - 1) if R > 1 else 0.0)
         return (ours + theirs) ** 2 / within if within else R - 1
 
-    def _percent(self, value: float) -> str:
+    def _in_percent(self, value: float) -> str:
         return f"{100 * value / self.size:+.1f}" if self.size else f"{value:+.4g}"
 
 

@@ -107,10 +107,10 @@ class PairVerdict:
         if np.isnan(self.p):
             return EQUAL if self.difference.m == 0 else CANNOT_TELL
         rho = np.log1p(self.margin)
-        low, high = self.difference.interval(1 - 2 * self.level)
+        low, high = self.difference.confidence_interval(1 - 2 * self.level)
         if -rho < low and high < rho:
             return EQUAL
-        low, high = self.difference.interval(1 - self.level / self.pairs)
+        low, high = self.difference.confidence_interval(1 - self.level / self.pairs)
         if low > rho or high < -rho:
             return BEYOND
         return BETTER if beyond_chance else CANNOT_TELL
@@ -344,7 +344,7 @@ def as_table(verdicts: Mapping[str, Sequence[PairVerdict]]) -> pd.DataFrame:
     rows = []
     for name, some in verdicts.items():
         for one in some:
-            low, high = one.difference.interval(1 - one.level)
+            low, high = one.difference.confidence_interval(1 - one.level)
             with np.errstate(over="ignore"):
                 percents = 100 * np.expm1([one.difference.m, low, high]) * (np.nan if one.difference.failed else 1)
             named = dict(zip(("percent", "low", "high"), percents.tolist(), strict=True))
@@ -374,7 +374,7 @@ def _list_names(names: Sequence[str]) -> str:
 
 def _difference_text(of: Difference, level: float, side: int = 1) -> str:
     """The difference and its interval, e.g. ``4.1 % [1.9, 6.4]``; with the opposite sign for side -1."""
-    low, high = sorted(side * end for end in of.interval(level))
+    low, high = sorted(side * end for end in of.confidence_interval(level))
     return f"{percent_of_ratio(side * of.m)} % [{percent_of_ratio(low)}, {percent_of_ratio(high)}]"
 
 

@@ -60,7 +60,7 @@ class StudyAnswer:
     over: list[PairVerdict] = field(default_factory=list)
 
     @classmethod
-    def of(cls, plan: Plan) -> "StudyAnswer":
+    def compare_ended(cls, plan: Plan) -> "StudyAnswer":
         """Compare the runs that have ended."""
         judged_sets = judged_results(plan)
         verdicts = {one.dataset.name: one.verdicts for one in judged_sets if one.verdicts}
@@ -84,10 +84,12 @@ class StudyAnswer:
         For a study with planned pairs, the verdicts of these pairs instead.
         """
         over = (
-            [f"Over {count_of(self.over[0].difference.n, 'data set')}, {self._said(self.over)}."] if self.over else []
+            [f"Over {count_of(self.over[0].difference.n, 'data set')}, {self._sentences_said(self.over)}."]
+            if self.over
+            else []
         )
         over = over or self._counted
-        lines = [line for one in self.judged if (said := self._said_on(one)) for line in self._on(one, said)]
+        lines = [line for one in self.judged if (said := self._said_on(one)) for line in self._sentences_on(one, said)]
         return [*over, *lines, *self.untuned, *self.unlike, *self.limits] or ["No two methods have been judged yet."]
 
     @property
@@ -111,7 +113,7 @@ class StudyAnswer:
         for method in self.plan.methods:
             kind = class_of(method, self.plan.folders)
             keys = [f"algo.{name}" for name in getattr(kind, "per_client", ())]
-            pooled = [part.name for part in self.plan.besides(method) if "learners=pooled" in part.words]
+            pooled = [part.name for part in self.plan.baseline_variants(method) if "learners=pooled" in part.words]
             if keys and pooled:
                 said.append(
                     f"{pooled[0]} is one client, and {' and '.join(keys)} counts for each client: the federation of"
@@ -164,7 +166,7 @@ class StudyAnswer:
     def _names(self) -> list[str]:
         return [method.name for method in self.plan.methods]
 
-    def _on(self, judged: Judged, said: str) -> list[str]:
+    def _sentences_on(self, judged: Judged, said: str) -> list[str]:
         """Sentences on a data set: its rows, its best method, the bold row, and methods that a baseline beats."""
         rows, of_all = judged.rows_read
         counted = f" ({rows:,} of {of_all:,} rows judged in a seed)" if rows and of_all else ""
@@ -202,7 +204,7 @@ class StudyAnswer:
         limited = any(name.endswith(("_bytes", "_scalars")) for name in self.plan.budget)
         return limited or BYTES.search(self.plan.question) is not None
 
-    def brief(self, dataset: str) -> str:
+    def brief_answer(self, dataset: str) -> str:
         """The best method on a data set and those not distinguished from it; empty if nothing is judged yet."""
         verdicts = self.verdicts.get(dataset, [])
         if not self.plan.planned:
@@ -217,12 +219,12 @@ class StudyAnswer:
         there = [name for name, notes in judged.notes.items() if None not in notes and len(notes)]
         ended = [name for name in there if np.isfinite(judged.errors(name)).all()]
         if len(ended) > 1 or len(there) < len(judged.notes):
-            return self._said(self.verdicts.get(judged.dataset.name, []))
-        lost = [f"{name} in {sum(judged.failures(name).values())}" for name in there if name not in ended]
+            return self._sentences_said(self.verdicts.get(judged.dataset.name, []))
+        lost = [f"{name} in {sum(judged.failures_by_reason(name).values())}" for name in there if name not in ended]
         others = f"failed: {', '.join(lost)} of {count_of(judged.seeds, 'seed')}"
         return f"only {ended[0]} ended in all seeds; {others}" if ended else f"no method ended in all seeds; {others}"
 
-    def _said(self, verdicts: Sequence[PairVerdict]) -> str:
+    def _sentences_said(self, verdicts: Sequence[PairVerdict]) -> str:
         if self.plan.planned:
             return "; ".join(one.brief for one in verdicts)
         return about_best(verdicts, self._names)
@@ -265,7 +267,7 @@ class StudyAnswer:
         said = []
         for judged_set in self.judged:
             for method in judged_set.notes:
-                for reason, number in judged_set.failures(method).items():
+                for reason, number in judged_set.failures_by_reason(method).items():
                     low, high = wilson_interval(number, judged_set.seeds)
                     rate = f"{number} of {judged_set.seeds} seeds [{100 * low:.0f} %, {100 * high:.0f} %]"
                     said.append(f"{method} failed on {judged_set.dataset.name} in {rate}: {reason}.")

@@ -47,7 +47,7 @@ def study_command(
     # Each option ends the command after its own work
     plan = Plan.read(file)
     if status:
-        print_lines(*progress.status_lines(StudyAnswer.of(plan)))
+        print_lines(*progress.status_lines(StudyAnswer.compare_ended(plan)))
         return
     progress.check_study(plan)
     if dry_run:
@@ -56,7 +56,7 @@ def study_command(
     if pilot:
         trial = plan.as_pilot()
         run_study(trial, words)
-        print_lines("", *progress.seeds_wanted(StudyAnswer.of(trial)))
+        print_lines("", *progress.seeds_wanted(StudyAnswer.compare_ended(trial)))
         return
     if register:
         print_lines(*registered.register_study(plan))
@@ -65,7 +65,7 @@ def study_command(
     registered.require_unchanged(plan)
     run_study(plan, words)
     # The answer from all notes, as files and on the screen
-    answer = StudyAnswer.of(plan)
+    answer = StudyAnswer.compare_ended(plan)
     files = write_answer(answer)
     print_lines("")
     print_answer(answer)
@@ -87,7 +87,7 @@ def print_answer(answer: StudyAnswer) -> None:
     if len(frame):
         table = results_sheet(frame, answer.dealt)
         print_lines("")
-        table.show()
+        table.print_sheet()
         print_lines(table.about)
     print_lines("", *pair_lines(answer))
 

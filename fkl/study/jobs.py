@@ -159,23 +159,23 @@ class StudyJob:
             return None
         return note if isinstance(note, dict) and note.get("key") == self.key else None
 
-    def do(self) -> None:
+    def do_job(self) -> None:
         """Do the job, and write its note."""
         # The note is written once at the end, so a job that was interrupted is done again
         start = time.time()
-        result = self._judge() if self.wave is None else self._search()
+        result = self._judge_run() if self.wave is None else self._search_keys()
         about = {"dataset": self.dataset.name, "method": self.method.name, "seed": self.seed, "key": self.key}
         note = {**about, **result, "seconds": round(time.time() - start, 3)}
         write_text(self.file, json.dumps(note, indent=1) + "\n")
 
-    def _search(self) -> dict[str, Any]:
+    def _search_keys(self) -> dict[str, Any]:
         plan = self.plan
         trials = run_search(plan, self.words, self.spaces, self.seed)
         best = best_of(trials)
         space = {key: str(one) for key, one in self.spaces.items()}
         return {"stage": "search", "wave": self.wave, "space": space, "best": best, "trials": trials}
 
-    def _judge(self) -> dict[str, Any]:
+    def _judge_run(self) -> dict[str, Any]:
         values, plan = self.values, self.plan
         result: dict[str, Any] = {"stage": "judged", "values": values, "error": None, "state": "failed", "reason": ""}
         # The search failed, so there is nothing to judge
@@ -183,7 +183,7 @@ class StudyJob:
             return {**result, "reason": f"all trials of its search failed{self._usual_reason}"}
         # Run with the values that were found; an error of the method is a result
         words = (*self.words, *as_words(values))
-        run = self.plan.run(words)
+        run = self.plan.checked_run(words)
         try:
             with limited_to(plan.limit_s), print_nothing():
                 execute_run(run, draw_figures, progress=False)
@@ -223,10 +223,10 @@ def file_slug(name: str) -> str:
 
 def spaces_of(plan: Plan, dataset: PlannedPart, method: PlannedPart, wave: int) -> dict[str, Range]:
     """Ranges of a wave of searches: wider at an end, if possible, at which more than a third of the last wave ended."""
-    spaces = {**plan.spaces(dataset, method)}
+    spaces = {**plan.search_space(dataset, method)}
     for earlier in range(wave):
         for key, end in ends_of(plan, dataset, method, earlier):
-            spaces[key] = plan.widened(dataset, method, key, spaces[key], end) or spaces[key]
+            spaces[key] = plan.widen_range(dataset, method, key, spaces[key], end) or spaces[key]
     return spaces
 
 
@@ -248,7 +248,7 @@ def ends_of(plan: Plan, dataset: PlannedPart, method: PlannedPart, wave: int) ->
             (key, end)
             for key, end in dict.fromkeys(ends)
             if ends.count((key, end)) > WIDER * len(searches)
-            and (spaces[key].values or plan.widened(dataset, method, key, spaces[key], end) is not None)
+            and (spaces[key].values or plan.widen_range(dataset, method, key, spaces[key], end) is not None)
         ]
         # A wave that is not complete may still change, so it is not remembered
         if None in notes:
@@ -279,19 +279,21 @@ def judged_jobs(plan: Plan, dataset: PlannedPart, seeds: Iterable[int] | None = 
 def words_to_try(plan: Plan, dataset: PlannedPart) -> tuple[str, ...]:
     """Words of a run on a data set, for inspecting the data."""
     method = plan.methods[0]
-    return (*plan.words_of(dataset, method), *plan.middles(dataset, method))
+    return (*plan.words_of(dataset, method), *plan.words_of_middles(dataset, method))
 
 
 @cache
 def code_and_data(plan: Plan, dataset: PlannedPart, method: PlannedPart) -> tuple[str, ...]:
     """Hashes of the code (fkl's and the user's) and of the data files of a method's runs on a data set."""
-    return tuple(plan.run((*plan.words_of(dataset, method), *plan.middles(dataset, method))).parts.values())
+    return tuple(
+        plan.checked_run((*plan.words_of(dataset, method), *plan.words_of_middles(dataset, method))).parts.values()
+    )
 
 
 @cache
 def are_drawn(plan: Plan, dataset: PlannedPart) -> bool:
     """Whether each seed draws its own rows, as for simulated data, so seeds share no rows."""
-    run = plan.run((*words_to_try(plan, dataset), "rows=all"))
+    run = plan.checked_run((*words_to_try(plan, dataset), "rows=all"))
     if not has_drawn_samples(run):
         return False
     with print_nothing():
@@ -305,7 +307,7 @@ def rows_of_all(plan: Plan, dataset: PlannedPart) -> int:
     if are_drawn(plan, dataset):
         return 0
     with print_nothing():
-        return len(whole_table(plan.run(words_to_try(plan, dataset)), np.random.default_rng(0)).y)
+        return len(whole_table(plan.checked_run(words_to_try(plan, dataset)), np.random.default_rng(0)).y)
 
 
 @cache
@@ -319,7 +321,7 @@ def portions_of(plan: Plan, dataset: PlannedPart) -> int:
     if plan.claim != "rows" or plan.once or plan.seeds < PORTIONS or are_drawn(plan, dataset):
         return 0
     # Portions are possible if a seed's share of the rows has as many rows as a run reads from half of them all
-    run = plan.run((*words_to_try(plan, dataset), "replicates=1", "rows=judge_0"))
+    run = plan.checked_run((*words_to_try(plan, dataset), "replicates=1", "rows=judge_0"))
     with print_nothing():
         left_out = getattr(prepare_run(run).problem, "rows_left_out", 0)
         rows = len(read_table(run, np.random.default_rng(0)).y)
@@ -351,7 +353,7 @@ def _always_read(plan: Plan, dataset: PlannedPart) -> tuple[NDArray[np.int64], i
     read = []
     for seed in (0, 1):
         words = (*words_to_try(plan, dataset), "replicates=1", f"seed={seed}", "rows=judge_0")
-        run = plan.run(words)
+        run = plan.checked_run(words)
         with print_nothing():
             problem = prepare_run(run).problem
         if not getattr(problem, "rows_left_out", 0):
@@ -371,5 +373,5 @@ def sizes_of_half(plan: Plan, dataset: PlannedPart) -> tuple[str, ...]:
     """Words that give a run on a portion the same clients and rounds as a run on half of the rows."""
     words = words_to_try(plan, dataset)
     partition = plan.config(words)["partition"]
-    half = plan.run((*words, "rows=judge_0")).resolved["partition"]
+    half = plan.checked_run((*words, "rows=judge_0")).resolved["partition"]
     return tuple(f"partition.{key}={half[key]}" for key, value in partition.items() if "full_or_half" in str(value))

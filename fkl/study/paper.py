@@ -117,8 +117,8 @@ def _of_searches(answer: StudyAnswer) -> list[str]:
     widened: dict[str, list[str]] = {}
     for dataset in data:
         for method in plan.all_methods:
-            keys.setdefault((*plan.spaces(dataset, method),), {}).setdefault(method.name, []).append(dataset.name)
-            first, last = plan.spaces(dataset, method), searched_space(plan, dataset, method)
+            keys.setdefault((*plan.search_space(dataset, method),), {}).setdefault(method.name, []).append(dataset.name)
+            first, last = plan.search_space(dataset, method), searched_space(plan, dataset, method)
             for key in (key for key in first if first[key] != last[key]):
                 widened.setdefault(f"{key} of {method.name}", []).append(dataset.name)
 

@@ -208,9 +208,9 @@ class Plan:
     @cached_property
     def all_methods(self) -> tuple[PlannedPart, ...]:
         """The methods, and each of them alone and pooled, if requested and possible."""
-        return (*self.methods, *(part for one in self.methods for part in self.besides(one)))
+        return (*self.methods, *(part for one in self.methods for part in self.baseline_variants(one)))
 
-    def besides(self, method: PlannedPart) -> list[PlannedPart]:
+    def baseline_variants(self, method: PlannedPart) -> list[PlannedPart]:
         """A method with each client alone, and with one learner for all samples, if requested and possible."""
         asked = [learners for learners in self.beside if learners != "mean"]
         return [
@@ -223,7 +223,7 @@ class Plan:
     def pairs(self) -> list[tuple[str, str]]:
         """Pairs to compare: the planned pairs or every two methods, and each method with its own variants."""
         found = [*(self.planned or combinations([one.name for one in self.methods], 2))]
-        found += [(one.name, part.name) for one in self.methods for part in self.besides(one)]
+        found += [(one.name, part.name) for one in self.methods for part in self.baseline_variants(one)]
         return [pair for at, pair in enumerate(found) if {*pair} not in map(set, found[:at])]
 
     @property
@@ -240,7 +240,7 @@ class Plan:
         """The configuration of a run."""
         return compose_config(*words, folders=self.folders)
 
-    def run(self, words: tuple[str, ...]) -> Run:
+    def checked_run(self, words: tuple[str, ...]) -> Run:
         """A checked run."""
         return load_run(self.config(words), words)
 
@@ -249,7 +249,7 @@ class Plan:
         return (*method.words, *dataset.words, *self.words)
 
     @cache  # noqa: B019
-    def spaces(self, dataset: PlannedPart, method: PlannedPart) -> dict[str, Range]:
+    def search_space(self, dataset: PlannedPart, method: PlannedPart) -> dict[str, Range]:
         """Search space: the ranges in tune.yaml, and those of the study, for keys that the method has."""
         words = self.words_of(dataset, method)
         config = self.config(words)
@@ -261,40 +261,40 @@ class Plan:
                 ranges[key] = Range.read(f"tune.space.{key}", text)
         return ranges
 
-    def middles(self, dataset: PlannedPart, method: PlannedPart) -> tuple[str, ...]:
+    def words_of_middles(self, dataset: PlannedPart, method: PlannedPart) -> tuple[str, ...]:
         """Words that set each searched key to the middle of its range, for a trial run before any search."""
-        return tuple(f"{key}={one.middle}" for key, one in self.spaces(dataset, method).items())
+        return tuple(f"{key}={one.middle}" for key, one in self.search_space(dataset, method).items())
 
     @cache  # noqa: B019
-    def widened(self, dataset: PlannedPart, method: PlannedPart, key: str, known: Range, end: str) -> Range | None:
+    def widen_range(self, dataset: PlannedPart, method: PlannedPart, key: str, known: Range, end: str) -> Range | None:
         """A wider range of a key, as far as the key allows; None if it cannot be wider at this end."""
 
         # A range may be widened as far as a run's configuration accepts
         def allows(value: Any) -> bool:
-            words = (*self.words_of(dataset, method), *self.middles(dataset, method), f"{key}={value}")
+            words = (*self.words_of(dataset, method), *self.words_of_middles(dataset, method), f"{key}={value}")
             try:
-                self.run(words)
+                self.checked_run(words)
             except FklError:
                 return False
             return True
 
-        return known.widened(end, allows)
+        return known.widen_ends(end, allows)
 
     @cached_property
     def trials_each(self) -> int:
         """Trials of every search, the same for all methods."""
         if self.trials is not None:
             return self.trials
-        most = max(len(self.spaces(self.datasets[0], method)) for method in self.methods)
+        most = max(len(self.search_space(self.datasets[0], method)) for method in self.methods)
         return max(LEAST_TRIALS, TRIALS_PER_KEY * most)
 
     def not_tuned(self, dataset: PlannedPart) -> list[str]:
         """Names of the methods without a key to search, which run with their default values or those of the study."""
-        return [method.name for method in self.all_methods if not self.spaces(dataset, method)]
+        return [method.name for method in self.all_methods if not self.search_space(dataset, method)]
 
     def trials_of(self, dataset: PlannedPart, method: PlannedPart) -> int:
         """Trials of each search of a method: the same for all, or one run of a method that is not tuned."""
-        return self.trials_each if self.spaces(dataset, method) else 1
+        return self.trials_each if self.search_space(dataset, method) else 1
 
     @property
     def searches(self) -> Sequence[int]:
@@ -391,7 +391,7 @@ def _part_of_entry(entry: Any, group: str, folders: Sequence[Path]) -> PlannedPa
         raise BadValue(kind, entry, f"a name, or keys such as {{{group}: NAME, KEY: VALUE}}")
     # Keys without a dot belong to the choice itself
     words, choices = [], Choices(*folders)
-    chosen = choices.spelled(group, str(entry[group]))
+    chosen = choices.spelled_name(group, str(entry[group]))
     node = {group: keys_of(group, chosen, folders)}
     for key, value in entry.items():
         name = str(key)
@@ -401,7 +401,7 @@ def _part_of_entry(entry: Any, group: str, folders: Sequence[Path]) -> PlannedPa
         if "." not in name and name not in GROUPS and name not in SETTINGS:
             name = f"{group}.{name}"
         if name in GROUPS and isinstance(value, str):
-            value = choices.spelled(name, value)
+            value = choices.spelled_name(name, value)
         require_words(name, value, type_of_key(node, name))
         words.append(f"{name}={_as_word(value)}")
     # Choices come first, because other words change keys of theirs

@@ -64,7 +64,7 @@ def do_job(config: DictConfig, lost: FklError | None = None) -> None:
         raise FklError(f"{dataset.name}, {method.name}, seed {job.seed}: {lost}; the same command continues") from lost
     # Another process may have done it already
     if job.note is None:
-        job.do()
+        job.do_job()
         if wave is None:
             note_judgement(plan, job)
     write_jobs(plan)

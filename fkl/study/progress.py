@@ -49,7 +49,7 @@ def check_study(plan: Plan) -> None:
                 if job.note is not None:  # it has ended
                     continue
                 try:
-                    experiment, columns = _first_columns(plan, (*job.words, *plan.middles(dataset, method)))
+                    experiment, columns = _first_columns(plan, (*job.words, *plan.words_of_middles(dataset, method)))
                     metric = main_metric(columns)
                     if job.wave is not None:
                         _require_one_error(job, metric)
@@ -69,13 +69,13 @@ def check_study(plan: Plan) -> None:
 def _first_columns(plan: Plan, words: tuple[str, ...]) -> tuple[Experiment, list[str]]:
     """The experiment of these words, and the columns of its summary, from its first round."""
     with print_nothing():
-        experiment = prepare_run(plan.run(words))
+        experiment = prepare_run(plan.checked_run(words))
         return experiment, summary_columns(experiment)
 
 
 def _require_one_error(job: StudyJob, metric: str) -> None:
     """Refuse a search over a key that decides what the error is: it would choose the smallest by definition."""
-    words = (*job.words, *job.plan.middles(job.dataset, job.method))
+    words = (*job.words, *job.plan.words_of_middles(job.dataset, job.method))
     fixed = {*defining_keys(metric, job.plan.config(words)), *keys_of_samples(metric)}
     for key, space in job.spaces.items():
         names = [value for value in space.values if isinstance(value, str)]
@@ -127,7 +127,7 @@ def dry_run(plan: Plan) -> list[str]:
     lines += [f"  rows      {', '.join(names)}: {words}" for words, names in by_words.items()]
     lines.append(f"  dealt     {how_dealt(plan, plan.datasets).removeprefix('Rows were dealt by ').removesuffix('.')}")
     for method in plan.methods:
-        spaces = plan.spaces(plan.datasets[0], method)
+        spaces = plan.search_space(plan.datasets[0], method)
         ranges = ", ".join(f"{key} {one}" for key, one in spaces.items())
         lines.append(f"  ranges    {method.name}: {ranges or NO_RANGES}")
     return lines
@@ -147,9 +147,9 @@ def _unfinished_jobs(plan: Plan, dataset: PlannedPart) -> dict[PlannedPart, tupl
 
 def _forecast_method(plan: Plan, dataset: PlannedPart, method: PlannedPart) -> Forecast:
     """Forecast of a run; a short one is done, because most of its time is spent before and after its rounds."""
-    words = (*StudyJob(plan, dataset, method, 0).words, *plan.middles(dataset, method))
+    words = (*StudyJob(plan, dataset, method, 0).words, *plan.words_of_middles(dataset, method))
     with print_nothing():
-        estimate = forecast_run(plan.run(words))
+        estimate = forecast_run(plan.checked_run(words))
         if estimate.seconds > SHORT_S:
             return estimate
         begun = perf_counter()
@@ -203,7 +203,7 @@ def status_lines(answer: StudyAnswer) -> list[str]:
         jobs = [job for _, some in study_stages(plan, dataset) for job in some]
         runs = [job for job in jobs if job.wave is None]
         judged += runs
-        words = answer.brief(dataset.name)
+        words = answer.brief_answer(dataset.name)
         if any(job.note is None for job in jobs):
             searches = [job for job in jobs if job.wave is not None]
             done = [f"{sum(job.note is not None for job in some)} of {len(some)}" for some in (searches, runs)]

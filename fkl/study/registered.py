@@ -26,7 +26,7 @@ def registered_facts(plan: Plan) -> dict[str, str]:
         "code": hashlib.sha256(f"{digest.of_fkl()} {digest.of_files('study/*.py')}".encode()).hexdigest(),
     }
     for dataset in plan.datasets:
-        run = plan.run(words_to_try(plan, dataset))
+        run = plan.checked_run(words_to_try(plan, dataset))
         facts_now[f"data {dataset.name}"] = run.parts["data"]
     return facts_now
 

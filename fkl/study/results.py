@@ -124,7 +124,7 @@ class Judged:
         notes = [note for note in self.notes[method] if note is not None]
         return np.array([np.inf if note["error"] is None else note["error"] for note in notes])
 
-    def failures(self, method: str) -> dict[str, int]:
+    def failures_by_reason(self, method: str) -> dict[str, int]:
         """Number of failed runs, by reason."""
         reasons: dict[str, int] = {}
         for note in self.notes[method]:
@@ -209,7 +209,7 @@ class Judged:
         errors = {}
         for name, which in column.items():
             so_far = []
-            for folder in self._folders(name):
+            for folder in self._folders_of_runs(name):
                 assert folder is not None
                 table = pd.read_csv(folder / "rounds.csv")
                 within = table[table[which] <= most] if self.metric in table and which in table else table[:0]
@@ -243,12 +243,12 @@ class Judged:
             if a not in ended or b not in ended:
                 continue
             try:
-                difference_of[a, b] = self._difference(a, b)
+                difference_of[a, b] = self._difference_between(a, b)
             except FklError as error:
                 self.refused.append(f"{a} and {b} are not compared: {error}")
         return difference_of
 
-    def _difference(self, a: str, b: str) -> Difference:
+    def _difference_between(self, a: str, b: str) -> Difference:
         # How the errors are paired: by seed, client, round or row
         claim = self.plan.claim
         errors_a, errors_b = self.errors(a), self.errors(b)
@@ -260,16 +260,16 @@ class Judged:
         if claim == "time":
             return from_time(self._by_round(a), self._by_round(b))
         # Both must have judged the same rows
-        (losses_a, rows), (losses_b, others) = self._losses(a), self._losses(b)
+        (losses_a, rows), (losses_b, others) = self._losses_of_rows(a), self._losses_of_rows(b)
         if rows.shape != others.shape or not np.array_equal(rows, others):
             raise FklError("they were judged on different rows")
         return from_rows(losses_a, losses_b, rows)
 
-    def _losses(self, method: str) -> tuple[Array, NDArray[np.int64]]:
+    def _losses_of_rows(self, method: str) -> tuple[Array, NDArray[np.int64]]:
         """(S, J) The loss of each judged row in the order of row numbers, and these numbers."""
         # Rows and losses of each seed, in the order of row numbers
         found = []
-        for folder in self._folders(method):
+        for folder in self._folders_of_runs(method):
             if folder is None:
                 found.append((np.zeros(0, np.int64), np.zeros(0)))
                 continue
@@ -290,7 +290,7 @@ class Judged:
     def _by_round(self, method: str) -> Array:
         """(S, T) Mean loss of each round's predictions, from the means of all predictions so far."""
         # Means so far to sums so far, and their differences to single rounds
-        clients = iter([folder for folder in self._folders(method) if folder is not None])
+        clients = iter([folder for folder in self._folders_of_runs(method) if folder is not None])
 
         def of_round(table: pd.DataFrame) -> "pd.Series[float]":
             folder = next(clients)
@@ -307,12 +307,12 @@ class Judged:
     def _of_tables(self, method: str, name: str, read: Callable[[pd.DataFrame], "pd.Series[float]"]) -> Array:
         rows = [
             None if folder is None else read(pd.read_csv(folder / f"{name}.csv")).to_numpy(np.float64)
-            for folder in self._folders(method)
+            for folder in self._folders_of_runs(method)
         ]
         length = max((len(row) for row in rows if row is not None), default=0)
         return np.array([np.full(length, np.inf) if row is None else row for row in rows])
 
-    def _folders(self, method: str) -> list[Path | None]:
+    def _folders_of_runs(self, method: str) -> list[Path | None]:
         """Folder of each seed's finished run; None if it failed."""
         # A failed run has no folder; a damaged one must be run again
         folders: list[Path | None] = []

@@ -69,7 +69,7 @@ def run_search(plan: Plan, words: tuple[str, ...], spaces: Mapping[str, Range], 
     for _ in range(plan.trials_each if spaces else 1):  # one trial of a method that is not tuned
         # The next values, rounded as they are written
         trial = study.ask(distributions)
-        values = {key: spaces[key].rounded(value) for key, value in trial.params.items()}
+        values = {key: spaces[key].round_value(value) for key, value in trial.params.items()}
         start = time.monotonic()
         note: dict[str, Any] = {"values": values, "state": "finished", "error": None, "reason": ""}
         # Run it; an error is a result of the trial
@@ -97,7 +97,7 @@ def best_of(trials: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 def error_of_trial(plan: Plan, words: tuple[str, ...], trial: Any = None) -> float:
     """Error of a run with these words, without writing files; Optuna's trial may stop it."""
-    experiment = prepare_run(plan.run(words))
+    experiment = prepare_run(plan.checked_run(words))
     watch = _stopping_report(experiment, trial) if trial is not None and experiment.task.judged_as_it_learns else None
     [chunk] = simulate_run(experiment, watch=watch)
     summary = summary_without_comparison(experiment, chunk)

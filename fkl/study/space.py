@@ -88,9 +88,9 @@ class Range:
             return self.values[len(self.values) // 2]
         if isinstance(self.low, int) and isinstance(self.high, int):
             return (self.low + self.high) // 2
-        return self.rounded(math.sqrt(self.low * self.high) if self.log else (self.low + self.high) / 2)
+        return self.round_value(math.sqrt(self.low * self.high) if self.log else (self.low + self.high) / 2)
 
-    def rounded(self, value: Any) -> Any:
+    def round_value(self, value: Any) -> Any:
         """The value to try, rounded from a drawn value."""
         return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
@@ -106,7 +106,7 @@ class Range:
             place = (value - self.low) / (self.high - self.low)
         return "low" if place < OUTER else "high" if place > 1 - OUTER else ""
 
-    def widened(self, end: str, allows: Callable[[Any], bool] = lambda value: True) -> "Range | None":
+    def widen_ends(self, end: str, allows: Callable[[Any], bool] = lambda value: True) -> "Range | None":
         """The range with one more decade at one end, or twice as wide if it is linear.
 
         Parameters
@@ -123,7 +123,7 @@ class Range:
         # A whole step, and if the key does not allow it, halves of it
         share = 0.0 if self.values else 1.0
         while share >= LEAST_STEP:
-            moved = self._moved(end, share)
+            moved = self._moved_end(end, share)
             if moved == getattr(self, end):
                 return None
             if allows(moved):
@@ -131,12 +131,12 @@ class Range:
             share /= 2
         return None
 
-    def _moved(self, end: str, share: float) -> float:
+    def _moved_end(self, end: str, share: float) -> float:
         """One end after a share of the widening, rounded as in a trial, so no value is beyond it."""
         side, now = (-1 if end == "low" else 1), getattr(self, end)
         if self.log:
             factor = DECADE**share
             moved = now * factor if side > 0 else now / factor
-            return moved if share == 1 else self.rounded(moved)
+            return moved if share == 1 else self.round_value(moved)
         step = share * (self.high - self.low)
-        return now + side * int(step) if isinstance(now, int) else self.rounded(now + side * step)
+        return now + side * int(step) if isinstance(now, int) else self.round_value(now + side * step)

@@ -170,7 +170,7 @@ def setup_frame(plan: Plan, judged: Sequence[Judged]) -> pd.DataFrame:
                 "T": str(told["rounds"]),
                 "partition": partition_of(plan, one.dataset),
                 "rows": f"{len(read_arrays(folder / LOSSES)['row'])}" if (folder / LOSSES).exists() else "",
-                "trials": str(plan.trials_each) if plan.spaces(one.dataset, method) else "not tuned",
+                "trials": str(plan.trials_each) if plan.search_space(one.dataset, method) else "not tuned",
                 "seeds": str(len(seeds)),
             })  # fmt: skip
         alike = len(same) > 1 and all(row | {"method": ""} == same[0] | {"method": ""} for row in same)
@@ -251,4 +251,4 @@ def table_files(sheet: Sheet, name: str) -> dict[str, str]:
     """Contents of a table's files by name: CSV, Markdown, and LaTeX for both line widths."""
     sheet = replace(sheet, label=f"study-{name}")
     texts = {f"{name}.csv": sheet.csv, f"{name}.md": sheet.markdown}
-    return texts | {f"{name}-{line:.0f}pt.tex": sheet.latex(line) for line in LINES}
+    return texts | {f"{name}-{line:.0f}pt.tex": sheet.latex_floats(line) for line in LINES}

@@ -77,7 +77,7 @@ def note_results(folder: Path, plan: dict[str, Any], quiet: bool) -> Iterator[No
             place = {Path(note["folder"]).resolve(): at for at, note in reversed([*enumerate(done)])}
             methods = {run.folder: cell.method for cell, runs in compared.cells.runs.items() for run in runs}
             asked = sorted(methods, key=lambda run: place.get(run, len(place)))
-            compared.pivot.show(MOST_ROWS, order=[*dict.fromkeys(methods[run] for run in asked)])
+            compared.pivot.print_table(MOST_ROWS, order=[*dict.fromkeys(methods[run] for run in asked)])
             print_lines(*compared.conclusions)
         except FklError as error:  # such as a run that has changed since then: the sweep is still complete
             show_warning(f"not compared: {error}")

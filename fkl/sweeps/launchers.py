@@ -5,7 +5,7 @@ would then raise an error and lose all results. `Launcher` returns three results
 task makes from the error "its process was killed (signal 9; out of memory?)".
 
 `Launcher.launch` chooses by the launcher's kind: joblib's jobs run in `_in_workers`, submitit's (Slurm) and Ray's in
-`_asked_by`, and all others in Hydra's own launcher. `_lost` makes the result of a killed job.
+`_asked_by`, and all others in Hydra's own launcher. `_lost_result` makes the result of a killed job.
 """
 
 import errno
@@ -79,7 +79,7 @@ class Launcher:
             # Fill free workers, then wait for the first job that ends
             while len(ended) < len(jobs):
                 for at, words in islice(left, workers - len(running)):
-                    worker, future = self._given(workers, self._job(first + at, words))
+                    worker, future = self._give_job(workers, self._job_call(first + at, words))
                     running[future] = worker, at
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     worker, at = running.pop(future)
@@ -87,7 +87,7 @@ class Launcher:
                         ended[at] = future.result()
                         self._idle.append(worker)
                     except BrokenProcessPool as error:
-                        ended[at] = self._lost(first + at, jobs[at], error)
+                        ended[at] = self._lost_result(first + at, jobs[at], error)
         # After an interruption, no worker may go on
         except BaseException:
             for worker, _ in running.values():
@@ -95,7 +95,7 @@ class Launcher:
             raise
         return [ended[at] for at in range(len(jobs))]
 
-    def _given(self, workers: int, job: tuple[Any, ...]) -> tuple[Any, Any]:
+    def _give_job(self, workers: int, job: tuple[Any, ...]) -> tuple[Any, Any]:
         """Give a job to an idle worker, or to a new one with its share of the cores; return the worker and a future."""
         from joblib import cpu_count
         from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
@@ -133,7 +133,7 @@ class Launcher:
             try:
                 return asked(job)
             except Exception as error:  # any error: the job has no result
-                lost = self._lost(first + at, jobs[at], error)
+                lost = self._lost_result(first + at, jobs[at], error)
                 return [lost] if name == "results" else lost
             finally:
                 inside = False
@@ -149,7 +149,7 @@ class Launcher:
         finally:
             setattr(owner, name, before)
 
-    def _job(self, number: int, words: Sequence[str], **how: Any) -> tuple[Any, ...]:
+    def _job_call(self, number: int, words: Sequence[str], **how: Any) -> tuple[Any, ...]:
         """A function that runs a job, and its arguments."""
         from hydra_plugins.hydra_joblib_launcher._core import execute_job
 
@@ -157,7 +157,7 @@ class Launcher:
         task = partial(launcher.task_function, **how)
         return execute_job, number, words, launcher.hydra_context, launcher.config, task, Singleton.get_state()
 
-    def _lost(self, number: int, words: Sequence[str], error: Exception) -> JobReturn:
+    def _lost_result(self, number: int, words: Sequence[str], error: Exception) -> JobReturn:
         """Result for a job whose process ended without a result."""
         # The message names the signal, or Slurm's state of the job
         said = str(error)
@@ -169,7 +169,7 @@ class Launcher:
         lost = FklError(f"its process {why}")
         lost.__cause__ = error
         # The job's own task function makes the result, so all results have one form
-        play, *job = self._job(number, words, lost=lost)
+        play, *job = self._job_call(number, words, lost=lost)
         return play(*job)  # type: ignore[no-any-return]
 
 

@@ -41,7 +41,7 @@ def plan_sweep(words: Sequence[str], folders: Sequence[Path] = ()) -> tuple[list
     found = []
     for alike in bar:
         estimate = forecast_run(alike[0])
-        found.append((alike, [estimate.of(run.settings.replicates) for run in alike]))
+        found.append((alike, [estimate.for_replicates(run.settings.replicates) for run in alike]))
     found.sort(key=lambda pair: -_sum_totals(pair[1]))
     every = [estimate for _, several in found for estimate in several]
     rows = []

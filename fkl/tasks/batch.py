@@ -80,7 +80,7 @@ class BatchTask(Task):
     """Bytes; iterations on the same matrices are several times faster if these fit in the processor's cache."""
 
     @classmethod
-    def of(cls, run: Run) -> Self:
+    def from_run(cls, run: Run) -> Self:
         """Read the data, and split each client's samples into training and test samples."""
         # Read, split and narrow the data
         generator = shared_generator(run.settings.seed, Role.DATA)
@@ -132,16 +132,16 @@ class BatchTask(Task):
         return errors | PANELS
 
     @classmethod
-    def small(cls, algorithm: type) -> tuple[str, ...]:
+    def small_settings(cls, algorithm: type) -> tuple[str, ...]:
         """Settings for 100 iterations of 4 clients."""
         return (*DIABETES, *overrides_for_keys(algorithm, iterations=100))
 
-    def shown(self, world: World, outcome: Any) -> dict[str, Any]:
+    def values_to_show(self, world: World, outcome: Any) -> dict[str, Any]:
         """Theta, whose first axes are replicates and clients."""
         require_shape("theta", outcome, len(world.streams.replicates), world.problem.clients, None)
         return {"theta": outcome}
 
-    def probes(self, outcome: Any, numbers: np.random.Generator) -> Iterator[Probe]:
+    def other_targets(self, outcome: Any, numbers: np.random.Generator) -> Iterator[Probe]:
         """Other targets of test samples."""
         yield Probe(with_other_tests(self.problem, numbers), "other targets to be tested on")
 
@@ -158,7 +158,7 @@ class ClassTask(StarTask):
     """`StarTask` for methods that only learn classes."""
 
     @classmethod
-    def small(cls, algorithm: type) -> tuple[str, ...]:
+    def small_settings(cls, algorithm: type) -> tuple[str, ...]:
         """Settings for 4 clients and ten classes."""
         return (*DIGITS, *overrides_for_keys(algorithm, iterations=100))
 
@@ -363,7 +363,7 @@ class BatchJudge(TestedBooks):
         for part, rows in self.parts.items():
             f[part] = rows.predict(theta)
             for name, sums in self._measures_of_loss(part, rows, f[part]).items():
-                self.book(name, rounds, _mean_over_samples(sums, rows).T)
+                self.record_values(name, rounds, _mean_over_samples(sums, rows).T)
                 self.by_client[name] = sums[..., -1] / np.where(rows.count, rows.count, np.nan)
         # Test predictions for metrics and intervals
         test = self.parts["test"]
@@ -380,14 +380,14 @@ class BatchJudge(TestedBooks):
         train = self.parts["train"]
         off = f["train"] - self._best_f
         apart = np.einsum("rkib,rkib->rkb", off, off)
-        self.book("functional_distance", rounds, np.sqrt(_mean_over_samples(apart, train)).T)
-        self.book("functional_distance_worst", rounds, np.sqrt((apart / train.count[:, None]).max(axis=1)).T)
-        self.book("consensus_error", rounds, _root_mean_square(theta - theta.mean(axis=1, keepdims=True)).T)
-        self.book("distance", rounds, _root_mean_square(theta - self.optimum[:, None, :, None]).T)
+        self.record_values("functional_distance", rounds, np.sqrt(_mean_over_samples(apart, train)).T)
+        self.record_values("functional_distance_worst", rounds, np.sqrt((apart / train.count[:, None]).max(axis=1)).T)
+        self.record_values("consensus_error", rounds, _root_mean_square(theta - theta.mean(axis=1, keepdims=True)).T)
+        self.record_values("distance", rounds, _root_mean_square(theta - self.optimum[:, None, :, None]).T)
         self.first_pending, self.pending = rounds.stop, []
 
     def _measures_of_loss(self, part: str, rows: Rows, f: Array) -> dict[str, Array]:
-        return {f"{part}_{name}": sums for name, sums in self._loss.measures(rows, f).items()}
+        return {f"{part}_{name}": sums for name, sums in self._loss.sums_of_errors(rows, f).items()}
 
 
 def _mean_over_samples(sums: Array, rows: Rows) -> Array:
@@ -430,7 +430,7 @@ class OwnFeaturesTask(BatchTask):
         """Figures of errors and transmissions."""
         return {"mse": SQUARES, "transmissions": PANELS["transmissions"]}
 
-    def shown(self, world: World, outcome: Any) -> dict[str, Any]:
+    def values_to_show(self, world: World, outcome: Any) -> dict[str, Any]:
         """Theta and its features, whose first axes are replicates and clients."""
         here = len(world.streams.replicates), world.problem.clients
         require_shape("theta", outcome.theta, *here, None)
@@ -482,7 +482,7 @@ class OwnFeaturesJudge(TestedBooks):
                 last[r, client == k] = off[:, -1] ** 2
             # Means over all samples, and of each client
             size = self.count[part]
-            self.book(f"{part}_mse", rounds, (sums.sum(axis=1) / (size.sum() or np.nan)).T)
+            self.record_values(f"{part}_mse", rounds, (sums.sum(axis=1) / (size.sum() or np.nan)).T)
             self.by_client[f"{part}_mse"] = sums[..., -1] / np.where(size, size, np.nan)
             if has_own_columns:
                 self.book_own(rounds, [y] * len(theta), [*predicted])

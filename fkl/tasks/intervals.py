@@ -47,7 +47,7 @@ class Covered:
     sums: Array
 
     @classmethod
-    def none(cls, replicates: int, clients: int) -> Self:
+    def before_first_score(cls, replicates: int, clients: int) -> Self:
         """Sums before any target is judged."""
         return cls(np.zeros((4, len(LEVELS), replicates, clients)))
 
@@ -87,7 +87,7 @@ class Adaptive(Keys):
         alpha = np.broadcast_to((1 - LEVELS)[:, None, None], (len(LEVELS), R, K)).copy()
         rounds = np.full((len(COLUMNS), world.problem.rounds, R), np.nan)
         scores = np.full((R, K, self.window), np.inf)
-        return AdaptiveIntervals(self, alpha, scores, np.zeros(K, np.int64), Covered.none(R, K), rounds)
+        return AdaptiveIntervals(self, alpha, scores, np.zeros(K, np.int64), Covered.before_first_score(R, K), rounds)
 
 
 @dataclass
@@ -182,7 +182,7 @@ class SplitIntervals:
         clients : int
         """
         # Half of a client's test samples calibrate, the other half are judged
-        covered = Covered.none(len(y), clients)
+        covered = Covered.before_first_score(len(y), clients)
         generators = self.world.streams.generators(Role.INTERVALS)
         present = self.world.problem.present[t] if self.with_server else np.ones(clients, np.bool_)
         for r, (target, predicted, owner, generator) in enumerate(zip(y, y_hat, client, generators, strict=True)):
@@ -198,7 +198,7 @@ class SplitIntervals:
             )
             # Coverage on the judged half
             for k, (_, judged) in enumerate(parts):
-                one = Covered.none(1, len(judged))
+                one = Covered.before_first_score(1, len(judged))
                 one.add(judged[None], np.broadcast_to(half[:, None, k, None], (len(LEVELS), 1, len(judged))))
                 covered.sums[:, :, r, k] = one.sums.sum(axis=(2, 3))
         # Each client sends one number per level, and gets one

@@ -47,7 +47,7 @@ class PerReplicateTask(Task):
     judge_counts: ClassVar[bool] = False
 
     @classmethod
-    def of(cls, run: Run) -> Self:
+    def from_run(cls, run: Run) -> Self:
         """Split the data for each replicate, from a shared table or from its own."""
         settings = run.settings
         # All replicates share a table, or draw their own
@@ -84,7 +84,7 @@ class PerReplicateTask(Task):
         """The encoder of this replicate."""
         return self.problem.batches[replicate].encoder
 
-    def scales(self, world: World) -> tuple[Scale, ...]:
+    def scales_of_replicates(self, world: World) -> tuple[Scale, ...]:
         """The scale of each replicate."""
         return tuple(self.problem.batches[replicate].scale for replicate in world.streams.replicates)
 
@@ -101,11 +101,11 @@ class PerReplicateTask(Task):
         return {"error": SHARES}
 
     @classmethod
-    def small(cls, algorithm: type) -> tuple[str, ...]:
+    def small_settings(cls, algorithm: type) -> tuple[str, ...]:
         """Settings for 9 clients with two classes."""
         return (*CLASSES, *overrides_for_keys(algorithm, **FEW))
 
-    def shown(self, world: World, outcome: Any) -> dict[str, Any]:
+    def values_to_show(self, world: World, outcome: Any) -> dict[str, Any]:
         """Predictions for the test samples, and figures."""
         tested = [world.problem.batches[replicate].part(False)[0] for replicate in world.streams.replicates]
         predictions = [predict(x) for predict, x in zip(outcome.predict, tested, strict=True)]
@@ -124,7 +124,7 @@ class PerReplicateTask(Task):
             )
         )
 
-    def probes(self, outcome: Any, numbers: np.random.Generator) -> Iterator[Probe]:
+    def other_targets(self, outcome: Any, numbers: np.random.Generator) -> Iterator[Probe]:
         """Other targets of test samples."""
         batches = tuple(with_other_tests(one, numbers) for one in self.problem.batches)
         yield Probe(PerReplicate(batches), "other targets to be tested on")
@@ -152,10 +152,10 @@ class FittedJudge(Books):
     def enter(self, t: int, outcome: Fitted) -> bool:
         """Record round t; return whether all figures are finite."""
         # Errors of each replicate on both parts
-        wrong = {f"{part}_error": self._wrong(outcome, training) for part, training in PARTS}
+        wrong = {f"{part}_error": self._is_wrong(outcome, training) for part, training in PARTS}
         errors = {name: np.array([one.mean() if len(one) else np.nan for one in each]) for name, each in wrong.items()}
         for name, values in {**errors, **outcome.figures}.items():
-            self.book(name, t, values)
+            self.record_values(name, t, values)
         # A user's metrics, and losses of single rows
         if self.metrics:
             tested = [batch.part(False)[:2] for batch in self._batches]
@@ -173,7 +173,7 @@ class FittedJudge(Books):
         """Release the samples."""
         self._batches = []
 
-    def _wrong(self, outcome: Fitted, training: bool) -> list[Array]:
+    def _is_wrong(self, outcome: Fitted, training: bool) -> list[Array]:
         """Whether each sample's predicted class is wrong: (n,) bool for each replicate."""
         parts = [batch.part(training)[:2] for batch in self._batches]
         predictions = [predict(x) for predict, (x, _) in zip(outcome.predict, parts, strict=True)]

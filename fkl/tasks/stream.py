@@ -90,13 +90,13 @@ class StreamTask(Task):
     judged_as_it_learns: ClassVar[bool] = True
 
     @classmethod
-    def of(cls, run: Run) -> Self:
+    def from_run(cls, run: Run) -> Self:
         """Read, scale and partition the data; refuse a separate test file."""
         # A stream is tested before it learns, so it has no test file
         test_path, label = getattr(run.dataset, "test_path", None), run.algo.label
         allowed = f"null for {label}, which is tested on every sample before it learns from it"
         require(test_path is None, "dataset.test_path", test_path, allowed)
-        made, loss = super().of(run), getattr(run.algo, "pointwise", SQUARED)
+        made, loss = super().from_run(run), getattr(run.algo, "pointwise", SQUARED)
         # Classes become signs or odd integers
         if loss.classes:
             with key_prefix("algo"):
@@ -152,7 +152,7 @@ class StreamTask(Task):
         one = {name: getattr(problem, name)[:1] for name in ("x", "y", "present")}
         return replace(problem, **one, **NO_ROWS)
 
-    def beside(self, method: Algorithm, dictionary: Dictionary, cache: Path | None) -> Array:
+    def hindsight_losses(self, method: Algorithm, dictionary: Dictionary, cache: Path | None) -> Array:
         """Loss (T, K) of the best function in hindsight."""
         return hindsight_loss(self.problem, dictionary, method.lam, cache)
 
@@ -171,15 +171,15 @@ class StreamTask(Task):
         return {loss.columns[0]: ERRORS[loss.columns[0]], "regret": regret, "calibration": CALIBRATION}
 
     @classmethod
-    def small(cls, algorithm: type) -> tuple[str, ...]:
+    def small_settings(cls, algorithm: type) -> tuple[str, ...]:
         """Settings for 40 rounds of 4 clients; for a single learner, 100 rounds of one client."""
         return (*DIABETES, *(ALONE if getattr(algorithm, "alone", False) else SHORT))
 
-    def shown(self, world: World, outcome: Any) -> dict[str, Any]:
+    def values_to_show(self, world: World, outcome: Any) -> dict[str, Any]:
         """Predictions, norms and losses, whose first axes are replicates and clients."""
         return _outcome_arrays(outcome, len(world.streams.replicates), world.problem.clients)
 
-    def probes(self, outcome: Any, numbers: np.random.Generator) -> Iterator[Probe]:
+    def other_targets(self, outcome: Any, numbers: np.random.Generator) -> Iterator[Probe]:
         """Other targets from a drawn round on: earlier rounds, and predictions in that round, must not change."""
         problem: Problem = self.problem
         replicates = outcome.y_hat.shape[0]
@@ -253,7 +253,7 @@ class StreamSums(NamedTuple):
         if of_round is not None and of_kernels is None:
             of_kernels = np.zeros(of_round.shape, of_round.dtype)
         if is_traced(self.loss):
-            shown = {name: present * one for name, one in loss.shown(y_hat, y).items()}
+            shown = {name: present * one for name, one in loss.errors_of_predictions(y_hat, y).items()}
             total = self.loss + (shown[loss.column] + lam * present * squared_norm)
             if of_round is not None and of_kernels is not None:
                 of_kernels = of_kernels + of_round * present[:, None]
@@ -264,7 +264,9 @@ class StreamSums(NamedTuple):
             if not here.any():
                 continue
             value = None if outcome.value is None else outcome.value[:, some]
-            shown = {name: here * one for name, one in loss.shown(y_hat[:, some], y[some], value).items()}
+            shown = {
+                name: here * one for name, one in loss.errors_of_predictions(y_hat[:, some], y[some], value).items()
+            }
             for summed, error in zip(self.errors, shown.values(), strict=True):
                 summed[:, some] += error
             self.loss[:, some] += shown[loss.column] + lam * here * squared_norm[:, some]
@@ -360,7 +362,7 @@ class StreamJudge:
         loss = self.problem.loss
         self.sums = self.sums.after(outcome, y, present, self.lam, loss)
         if len(self._of_rounds):
-            self._of_rounds[t] = loss.shown(outcome.y_hat, y)[self.main]
+            self._of_rounds[t] = loss.errors_of_predictions(outcome.y_hat, y)[self.main]
         self.enter_variance(t, outcome.y_hat, outcome.variance, outcome.log_density)
         if self.intervals is not None:
             self.intervals.enter(t, outcome.y_hat, y, present)
@@ -410,7 +412,7 @@ class StreamJudge:
 
     def close(self) -> None:
         """Store the losses of all rows with the rows' numbers, if these are known."""
-        played, losses = self.problem.until(self._rounds), self._of_rounds[: self._rounds].swapaxes(0, 1)
+        played, losses = self.problem.first_rounds(self._rounds), self._of_rounds[: self._rounds].swapaxes(0, 1)
         row, present = played.row, played.present
         if row is not None:
             self.row_losses = [RowLosses(row[present], of_replicate[present]) for of_replicate in losses]
@@ -445,7 +447,7 @@ class StreamJudge:
     def columns(self, best: Array) -> RecordColumns:
         """All columns; `best` (T, K) is the loss of the best function in hindsight for all samples."""
         # The run may have ended early
-        problem, shape = self.problem.until(self._rounds), self.loss.shape
+        problem, shape = self.problem.first_rounds(self._rounds), self.loss.shape
         best_of_all, linear = (loss[: self._rounds] for loss in (best, linear_loss(self.problem)))
         # Clients in blocks, since baselines need copies of their streams
         clients: Values = {}

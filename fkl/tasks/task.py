@@ -147,7 +147,7 @@ class Books:
         self.by_client: Values = {}
         self.at_the_end: Values = {}
 
-    def book(self, name: str, rounds: int | slice, values: Any) -> None:
+    def record_values(self, name: str, rounds: int | slice, values: Any) -> None:
         """Record values of one round, (R,), or of several rounds, (B, R)."""
         self.by_round.setdefault(name, np.empty(self._shape))[rounds] = values
         self.booked = rounds.stop if isinstance(rounds, slice) else rounds + 1
@@ -157,7 +157,7 @@ class Books:
         for name, path in self.metrics.items():
             losses = [losses_of(name, path, *pair) for pair in zip(y, y_hat, strict=True)]
             means = np.array([each.sum(axis=-1) / (each.shape[-1] or np.nan) for each in losses])
-            self.book(f"test_{name}", rounds, means.T)
+            self.record_values(f"test_{name}", rounds, means.T)
 
     def end(self, t: int) -> None:
         """Remove the records of all rounds after the first t."""
@@ -253,13 +253,13 @@ class Task:
     """Memory limit, in bytes, for replicates that run together."""
 
     @classmethod
-    def of(cls, run: Run) -> Self:
+    def from_run(cls, run: Run) -> Self:
         """Read, scale and partition the data; one generator makes all draws, so they follow from the seed."""
         generator = shared_generator(run.settings.seed, Role.DATA)
         given = split_table(run, read_table(run, generator), generator)
         return cls(in_precision(given, run))
 
-    def describe(self) -> str:
+    def describe_data(self) -> str:
         """A line that describes the data of a run."""
         problem = self.problem
         parts = [count_of(problem.clients, "client"), self.amount, count_of(problem.dimension, "feature")]
@@ -330,7 +330,7 @@ class Task:
         learned = self.redraw is not None and first is not None and (first.words or first.fill)
         return self.redraw(replicate)[0].encoder if self.redraw is not None and learned else first
 
-    def scales(self, world: World) -> tuple[Scale, ...]:
+    def scales_of_replicates(self, world: World) -> tuple[Scale, ...]:
         """The scale of each replicate's samples."""
         return (getattr(world.problem, "scale", Scale()),) * len(world.streams.replicates)
 
@@ -340,7 +340,7 @@ class Task:
         """The smallest part of the problem with a complete summary."""
         raise NotImplementedError
 
-    def beside(self, method: Algorithm, dictionary: Dictionary, cache: Path | None) -> Any:
+    def hindsight_losses(self, method: Algorithm, dictionary: Dictionary, cache: Path | None) -> Any:
         """Reference results for `columns`, computed once per run, outside the clock.
 
         Parameters
@@ -361,7 +361,7 @@ class Task:
             Judge of a finished run of this task.
         elapsed : (T, R)
             Seconds of each replicate up to the end of each round.
-        beside : the result of `beside`, or None for no references
+        beside : the result of `hindsight_losses`, or None for no references
         """
         return judge.columns()
 
@@ -376,11 +376,11 @@ class Task:
     # --- the conformance suite
 
     @classmethod
-    def small(cls, algorithm: type) -> tuple[str, ...]:
+    def small_settings(cls, algorithm: type) -> tuple[str, ...]:
         """Overrides with which a method of this class runs quickly: its kind of data, and few rounds."""
         raise NotImplementedError
 
-    def shown(self, world: World, outcome: Any) -> dict[str, Any]:
+    def values_to_show(self, world: World, outcome: Any) -> dict[str, Any]:
         """All parts of an outcome by name, with an entry for each replicate.
 
         Raises
@@ -398,7 +398,7 @@ class Task:
         """The problem with other samples, which `numbers` draws: the same number, for the same clients."""
         return replace(self.problem, x=other_values(self.problem.x, numbers), y=other_values(self.problem.y, numbers))
 
-    def probes(self, outcome: Any, numbers: np.random.Generator) -> Iterator[Probe]:
+    def other_targets(self, outcome: Any, numbers: np.random.Generator) -> Iterator[Probe]:
         """Data with other targets, in places where a method must not know them.
 
         Parameters
@@ -513,7 +513,7 @@ class Calibration:
         normal = -0.5 * (np.log(2 * np.pi * variance) + error**2 / variance)
         self.log_density += np.where(present, normal, 0.0)
         self.log_density_mixture += np.where(present, normal if log_density is None else log_density, 0.0)
-        self.rounds[:, t] = self._sums().sum(axis=-1) / samples
+        self.rounds[:, t] = self._sums_of_scores().sum(axis=-1) / samples
 
     def by_round(self) -> Values:
         """Columns of the rounds, (T, R)."""
@@ -521,9 +521,9 @@ class Calibration:
 
     def by_client(self, samples: NDArray[np.int64]) -> Values:
         """Columns of the clients, (R, K), given their numbers of samples (K,)."""
-        return dict(zip(self.columns, self._sums() / np.maximum(samples, 1), strict=True))
+        return dict(zip(self.columns, self._sums_of_scores() / np.maximum(samples, 1), strict=True))
 
-    def _sums(self) -> Array:
+    def _sums_of_scores(self) -> Array:
         return np.concatenate([self.inside, self.log_density[None], self.log_density_mixture[None]])
 
 

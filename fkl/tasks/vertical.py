@@ -49,7 +49,7 @@ class VerticalTask(Task):
     judge_counts: ClassVar[bool] = False
 
     @classmethod
-    def of(cls, run: Run) -> Self:
+    def from_run(cls, run: Run) -> Self:
         """The parties' features, for the method's number of rounds; each replicate draws its own split of rows."""
         # Groups by feature number need a fixed number of features
         generator = shared_generator(run.settings.seed, Role.DATA)
@@ -78,7 +78,7 @@ class VerticalTask(Task):
             return cls(replace(given, rounds=run.algo.rounds))
         return cls(learned(0, noted=True)[0], learned)
 
-    def describe(self) -> str:
+    def describe_data(self) -> str:
         """A line with the numbers of samples, features and parties."""
         problem: Vertical = self.problem
         tested = problem.test_rows
@@ -117,17 +117,17 @@ class VerticalTask(Task):
         return {"error": SHARES} if self.problem.two_classes else {"mse": SQUARES}
 
     @classmethod
-    def small(cls, algorithm: type) -> tuple[str, ...]:
+    def small_settings(cls, algorithm: type) -> tuple[str, ...]:
         """Settings for two parties and two classes."""
         draws = overrides_for_keys(algorithm, iterations=20)
         each = overrides_for_keys(algorithm, batch=8, features=4) if draws else ()
         return (*CLASSES, *TWO_PARTIES, *overrides_for_keys(algorithm, **FEW), *draws, *each)
 
-    def shown(self, world: World, outcome: Any) -> dict[str, Any]:
+    def values_to_show(self, world: World, outcome: Any) -> dict[str, Any]:
         """Values f of the test rows."""
         return {"f": [f() for f in outcome.f], "rows": outcome.rows}
 
-    def probes(self, outcome: Any, numbers: np.random.Generator) -> Iterator[Probe]:
+    def other_targets(self, outcome: Any, numbers: np.random.Generator) -> Iterator[Probe]:
         """Other targets of a drawn replicate's test rows; replicates have different test rows."""
         drawn = int(numbers.integers(len(outcome.rows)))
         y, rows = self.problem.y.copy(), outcome.rows[drawn]
@@ -195,8 +195,8 @@ class ScoredJudge(Books):
             for f, rows in zip(predictions, outcome.rows, strict=True)
         ]
         values = [each.mean() for each in losses]
-        self.book("iterations", t, outcome.iterations)
-        self.book(name, t, values)
+        self.record_values("iterations", t, outcome.iterations)
+        self.record_values(name, t, values)
         self.book_own(t, [self._problem.y[rows] for rows in outcome.rows], predictions)
         if self.intervals is not None:
             self.last = [self._problem.y[rows] for rows in outcome.rows], predictions

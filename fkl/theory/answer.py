@@ -58,13 +58,13 @@ def bound_command(finished: FinishedRun, format: str, verbose: bool) -> bool:
         print_note(first)
     # Bounds first, then identities, then the figure
     if answer.verdicts:
-        Sheet.from_rows(BOUNDS, [_answer_row(one) for one in answer.verdicts], range(1, 4)).show(format)
+        Sheet.from_rows(BOUNDS, [_answer_row(one) for one in answer.verdicts], range(1, 4)).print_sheet(format)
         if format == "table":
             print_lines(*_answer_notes(answer.verdicts))
     if answer.identities:
         if format == "table" and answer.verdicts:
             print_lines("")
-        Sheet.from_rows(IDENTITIES, [_identity_row(one) for one in answer.identities], (1, 2)).show(format)
+        Sheet.from_rows(IDENTITIES, [_identity_row(one) for one in answer.identities], (1, 2)).print_sheet(format)
     if answer.verdicts:
         draw_bounds(finished.folder, answer.verdicts, run.algo.label)
         print_note(f"figure: {finished.folder / 'bound.png'}")

@@ -66,7 +66,7 @@ class Form(NamedTuple):
     right: Array
     assumptions: tuple[Assumption, ...] = ()
 
-    def bound(self, t: int) -> Array:
+    def right_side(self, t: int) -> Array:
         """Right-hand side of each claim after round t, from 0."""
         return self.right[t]
 

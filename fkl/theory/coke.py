@@ -67,7 +67,7 @@ class CokeRecord:
     duals: float
     stationary: float
 
-    def factor(self, power: int) -> float:
+    def contraction_factor(self, power: int) -> float:
         """1 / (1 + delta), by which V falls in each iteration. `power` is the exponent of sigma_min^2 next to M_R^2."""
         rho = self.method.rho
         first = (NU - 1) * self.smin / (NU * self.smax)
@@ -109,7 +109,7 @@ class CokeRecord:
         h = method.v * method.mu ** np.arange(1.0, len(self.distance) + 1)
         moved = np.sqrt(method.rho * degrees) * (np.sqrt(h) if method.censored == "squared_norm" else h)
         # Each iteration shrinks the root by the rate, and censoring adds at most `moved`
-        rate = np.sqrt(self.factor(-1))
+        rate = np.sqrt(self.contraction_factor(-1))
         roots = accumulate(moved[:-1], lambda root, more: rate * root + more, initial=np.sqrt(self.V[0]))
         return np.array([*roots])[:, None]
 
@@ -130,8 +130,8 @@ def theorems(record: CokeRecord) -> Iterator[Theorem]:
     k, rounded = np.arange(len(record.distance))[:, None], ROUNDED[record.world.precision]
     statement, on_all = "|Theta^k - Theta*|_F^2 <= V_0 / (m_R (1 + delta)^(k - 1))", record.assumptions
     changed = ", with sigma_min^-2 in delta and S_+'Theta / 2 in V"
-    printed = record.printed_V[0] / record.m * (record.factor(1) ** k + rounded)
-    corrected = record.V[0] / record.m * (record.factor(-1) ** k + rounded)
+    printed = record.printed_V[0] / record.m * (record.contraction_factor(1) ** k + rounded)
+    corrected = record.V[0] / record.m * (record.contraction_factor(-1) ** k + rounded)
     forms = (
         Form("printed", statement, SURELY, printed, on_all),
         Form("corrected", statement + changed, SURELY, corrected, on_all),

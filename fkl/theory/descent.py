@@ -32,7 +32,7 @@ class DescentSums:
     lipschitz: float = 0.0
 
     @classmethod
-    def of(cls, rounds: int, kernels: int) -> "DescentSums":
+    def before_first_round(cls, rounds: int, kernels: int) -> "DescentSums":
         """Sums before the first round."""
         return cls(*np.zeros((3, rounds, kernels)))
 

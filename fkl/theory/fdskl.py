@@ -66,7 +66,7 @@ class FdsklRecord:
         """Bound of |L'|."""
         return 1.0 if pointwise_loss(self.method.loss).classes else self.slope
 
-    def right(self, lipschitz: float) -> Array:
+    def right_side(self, lipschitz: float) -> Array:
         """Right-hand side of eq. (9) with (10) and (18) after each evaluation, (T, 1), with this constant in G_2."""
         gamma, lam = self.method.gamma, self.method.lam
         features = self.M**2 * (np.sqrt(KAPPA) + np.sqrt(PHI)) ** 2 * gamma / lam  # C^2
@@ -104,9 +104,9 @@ def theorems(record: FdsklRecord) -> Iterator[Theorem]:
     if record.distance is None:
         return
     statement = "E |f_t(x) - f*(x)|^2 <= 2 C^2 + 2 ((1 - gamma lam)^t |f*|^2 + gamma B)"
-    corrected = record.right(LIPSCHITZ[record.method.loss])
+    corrected = record.right_side(LIPSCHITZ[record.method.loss])
     forms = (
-        Form("printed", statement, EXPECTED, record.right(1.0), record.assumptions),
+        Form("printed", statement, EXPECTED, record.right_side(1.0), record.assumptions),
         Form("corrected", f"{statement}, with l in G_2", EXPECTED, corrected, record.assumptions),
     )
     yield Theorem(PAPER, "Theorem 4", "mean over test rows", record.distance, forms, np.array([record.zero]))
@@ -188,7 +188,7 @@ def protocol_difference(algorithm: Any, world: World) -> float:
     common, problem = replace(world.common.replicate(0), precision="float64"), world.problem
     held, parties = few.dealt(common, problem)
     parts, _ = play_apart(few, parties, PartyObject)
-    learner = Dsg.learner(few, common, problem)
+    learner = Dsg.first_learner(few, common, problem)
     few.advance(common, problem, learner, few.iterations)
     pooled = few.values_on_tests(common, problem, learner)
     f = few.assembled(parts, held).decision(problem.x[learner.split.test])

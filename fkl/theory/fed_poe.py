@@ -148,8 +148,8 @@ def record_of(method: Any, world: World) -> FedPoeRecord:
     problem, bank, lam = world.problem, world.bank, method.lam
     rounds, K, N = problem.rounds, problem.clients, world.dictionary.N
     rate, eta_k = method.step_factor * method.rate(rounds), rate_of_weights(method, world)
-    both_sums, common_sums, own_sums = (WeightSums.of(rounds, K, experts) for experts in (2, N, N))
-    descent, largest = DescentSums.of(rounds, N), np.zeros((rounds, K))
+    both_sums, common_sums, own_sums = (WeightSums.before_first_round(rounds, K, experts) for experts in (2, N, N))
+    descent, largest = DescentSums.before_first_round(rounds, N), np.zeros((rounds, K))
     own_loss, own_squared = np.zeros((rounds, N)), np.zeros((rounds, N))
     for t, before, _, _ in rounds_of(method, world):
         # Predictions by the server's theta and by the clients' own

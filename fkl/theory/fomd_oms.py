@@ -65,14 +65,14 @@ class FomdOmsRecord:
     def of_selection(self) -> Array:
         """Right-hand side of the bound Selection, (T, 1)."""
         clients, N, rounds = self.world.problem.clients, self.world.dictionary.N, self.world.problem.rounds
-        rate = self.method.rate(N, rounds, clients) / self.method.complexities(N)[0]
+        rate = self.method.rate(N, rounds, clients) / self.method.largest_losses(N)[0]
         return clients * (np.log(N) / rate + rate / 2 * self.estimates)
 
     @property
     def of_descent(self) -> Array:
         """Right-hand side of the bound Descent, (T, N)."""
         clients, N, rounds = self.world.problem.clients, self.world.dictionary.N, self.world.problem.rounds
-        steps = np.array([self.method.steps(N, t, clients) for t in range(rounds)])
+        steps = np.array([self.method.step_sizes(N, t, clients) for t in range(rounds)])
         start = (self.u**2).sum(axis=-1) / (2 * steps[0])
         later = 2 * self.method.bounds(N) ** 2 * (1 / steps - 1 / steps[0])
         return clients * (start + later + np.cumsum(steps * self.squared, axis=0) / 2)
@@ -108,7 +108,11 @@ def record_of(method: Any, world: World) -> FomdOmsRecord:
     """Run one replicate, and add up the values that the theorems need."""
     # Sums of losses, of the prediction, and of estimated losses
     rounds, K, N = world.problem.rounds, world.problem.clients, world.dictionary.N
-    descent, prediction, estimates = DescentSums.of(rounds, N), np.zeros((rounds, 1)), np.zeros((rounds, 1))
+    descent, prediction, estimates = (
+        DescentSums.before_first_round(rounds, N),
+        np.zeros((rounds, 1)),
+        np.zeros((rounds, 1)),
+    )
     for t, before, _, _ in rounds_of(method, world):
         # Losses of all kernels before the round, also of those that were not drawn
         (x, y, _), theta, p = world.problem.round(t), before.server.theta, np.exp(before.server.log_p[0])

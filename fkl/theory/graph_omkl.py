@@ -89,7 +89,7 @@ class GraphOmklRecord:
     used: Array
     mixture: Array
 
-    def total(self, values: Array) -> Array:
+    def weighted_sum(self, values: Array) -> Array:
         """sum_t eta_t values_t after each round."""
         return np.cumsum(self.rates * values, axis=0)
 
@@ -118,7 +118,7 @@ class GraphOmklRecord:
     @property
     def of_descent(self) -> Array:
         """Right-hand side of Lemma 7, corrected, (T, N)."""
-        unseen = self.total((1 - self.a) * self.loss) - np.cumsum((1 - self.a) * self.best_of_rounds, axis=0)
+        unseen = self.weighted_sum((1 - self.a) * self.loss) - np.cumsum((1 - self.a) * self.best_of_rounds, axis=0)
         return self.start + self.descent.squared / 2 + unseen
 
     @property
@@ -129,25 +129,25 @@ class GraphOmklRecord:
     @property
     def printed_of_descent(self) -> Array:
         """Right-hand side of Lemma 7 as printed, (T, N)."""
-        return self.start + self.descent.lipschitz**2 * self.total(self.rates / self.q) / 2
+        return self.start + self.descent.lipschitz**2 * self.weighted_sum(self.rates / self.q) / 2
 
     @property
     def of_weights(self) -> Array:
         """Right-hand side of Lemma 8, corrected, (T, N)."""
         spread = (self.w * ratio_or_zero(self.a, self.q) * self.loss**2).sum(axis=1, keepdims=True)
         apart = ((self.used - self.a * self.w) * self.loss).sum(axis=1, keepdims=True)
-        of_all = np.log(self.loss.shape[1]) + self.total(self.rates * spread / 2 + apart)
-        return of_all - self.total((1 - self.a) * self.loss)
+        of_all = np.log(self.loss.shape[1]) + self.weighted_sum(self.rates * spread / 2 + apart)
+        return of_all - self.weighted_sum((1 - self.a) * self.loss)
 
     @property
     def printed_of_weights(self) -> Array:
         """Right-hand side of Lemma 8 as printed, (T, 1); the exploration rate is eta_t."""
         N, eta = self.loss.shape[1], self.rates
-        return np.log(N) + self.total(self.method.J * eta + N * eta / (2 * (1 - eta)))
+        return np.log(N) + self.weighted_sum(self.method.J * eta + N * eta / (2 * (1 - eta)))
 
-    def against(self, comparator: Array) -> Array:
+    def left_side(self, comparator: Array) -> Array:
         """Left-hand side of a bound of the prediction's expected loss, given the comparators' sums (T, N)."""
-        return self.total(self.mixture) - comparator
+        return self.weighted_sum(self.mixture) - comparator
 
 
 @dataclass(frozen=True)
@@ -183,28 +183,28 @@ class NodeRecords:
         """Right-hand side of Lemma 10, corrected, (T, N)."""
         spread = (self.u * ratio_or_zero(self.a, self.divisor) * self.loss**2).sum(axis=1, keepdims=True)
         apart = ((self.drawn - self.a * self.u) * self.loss).sum(axis=1, keepdims=True)
-        of_all = np.log(self.loss.shape[1]) + record.total(record.rates * spread / 2 + apart)
-        return of_all - record.total((1 - self.a) * self.loss)
+        of_all = np.log(self.loss.shape[1]) + record.weighted_sum(record.rates * spread / 2 + apart)
+        return of_all - record.weighted_sum((1 - self.a) * self.loss)
 
     def printed_of_draw(self, record: GraphOmklRecord) -> Array:
         """Right-hand side of eq. (120), (T, 1); the exploration rate is eta_t."""
         N, eta = self.loss.shape[1], record.rates
-        return np.log(N) + record.total(eta + eta * N / 2 - eta**2 / 2)
+        return np.log(N) + record.weighted_sum(eta + eta * N / 2 - eta**2 / 2)
 
     def of_kernels(self, record: GraphOmklRecord) -> Array:
         """Right-hand side of Lemma 11, corrected, (T, N)."""
-        own = record.total((1 - record.a) * record.loss)
-        terms = record.total(record.rates * self.spread / 2 + self.unseen)
+        own = record.weighted_sum((1 - record.a) * record.loss)
+        terms = record.weighted_sum(record.rates * self.spread / 2 + self.unseen)
         return np.cumsum(self.edges, axis=0) + terms - own
 
     def printed_of_kernels(self, record: GraphOmklRecord) -> Array:
         """Right-hand side of Lemma 11 as printed, (T, N)."""
-        return self.edges[0] + record.total(record.rates * self.printed / 2)
+        return self.edges[0] + record.weighted_sum(record.rates * self.printed / 2)
 
 
 def theorems(record: GraphOmklRecord) -> Iterator[Theorem]:
     """Bounds of every kernel's descent, then of the prediction: by OMKL-GF's weights, or by OMKL-SFG's nodes."""
-    of_kernels, targets = record.total(record.loss), record.at_zero
+    of_kernels, targets = record.weighted_sum(record.loss), record.at_zero
     # Lemma 7, eq. (51): against the ridge fit in the kernel's features. Like POF-MKL's Lemma 3, it holds in expectation
     # over the draws. The corrected form has |g|^2 instead of L^2.
     yield _named_theorem(
@@ -222,7 +222,7 @@ def theorems(record: GraphOmklRecord) -> Iterator[Theorem]:
 
 def _of_weights(record: GraphOmklRecord) -> Iterator[Theorem]:
     """Bounds of OMKL-GF's prediction against every kernel."""
-    of_kernels, targets = record.total(record.loss), record.at_zero
+    of_kernels, targets = record.weighted_sum(record.loss), record.at_zero
     # Lemma 8, eq. (61): against the losses of the kernel. Two steps of the proof seem wrong. (75a) assumes that a_i has
     # mean 1, but p_j of eq. (18) depends on the graph, so the mean of A_ij p_j is not that of (21). And (88) bounds the
     # weight with which a kernel predicts by sum_j p_j pi_ij. With M > 1, a heavy kernel predicts more often. The
@@ -230,7 +230,7 @@ def _of_weights(record: GraphOmklRecord) -> Iterator[Theorem]:
     start = "sum_t eta_t (E_t L(f_hat) - L_i) <= ln N + "
     yield _named_theorem(
         record,
-        ("Lemma 8", "kernel", record.against(of_kernels), targets - of_kernels[-1]),
+        ("Lemma 8", "kernel", record.left_side(of_kernels), targets - of_kernels[-1]),
         (start + "sum_t [eta_t eta_e J + eta_t^2 N / (2 (1 - eta_e))]", record.printed_of_weights),
         (
             f"E {start}E sum_t [(eta_t^2 / 2) sum_k w_k (a_k / q_k) L_k^2"
@@ -246,7 +246,7 @@ def _of_weights(record: GraphOmklRecord) -> Iterator[Theorem]:
     printed = record.printed_of_weights + record.start + of_gradients
     yield _named_theorem(
         record,
-        ("Lemma 1", "kernel", record.against(record.best), targets - record.best[-1]),
+        ("Lemma 1", "kernel", record.left_side(record.best), targets - record.best[-1]),
         (start + "|u|^2 / 2 + sum_t eta_t^2 L^2 N J / (2 eta_e^2)", printed),
         (f"E {start}[Lemma 7]", record.of_weights + record.of_descent),
     )
@@ -254,13 +254,13 @@ def _of_weights(record: GraphOmklRecord) -> Iterator[Theorem]:
 
 def _of_nodes(record: GraphOmklRecord, nodes: NodeRecords) -> Iterator[Theorem]:
     """Bounds of the prediction of OMKL-SFG and SFG-R against every node, and against the best kernel."""
-    of_kernels, of_nodes, targets = record.total(record.loss), record.total(nodes.loss), record.at_zero
+    of_kernels, of_nodes, targets = record.weighted_sum(record.loss), record.weighted_sum(nodes.loss), record.at_zero
     # Lemma 10: against every node's prediction. Unless xi = eta, the right-hand side of (106) differs from that of its
     # proof, (120). The printed form is (120).
     start = "sum_t eta_t (E_t L(f_hat) - L(node i)) <= ln N + "
     yield _named_theorem(
         record,
-        ("Lemma 10", "node", record.against(of_nodes), targets - of_nodes[-1]),
+        ("Lemma 10", "node", record.left_side(of_nodes), targets - of_nodes[-1]),
         (start + "sum_t eta_t (xi + eta_t N / 2 - eta_t xi / 2)", nodes.printed_of_draw(record)),
         (
             f"E {start}E sum_t [eta_t^2 sum_k u_k b_k L(node k)^2 / (2 p_k)"
@@ -297,11 +297,11 @@ def _of_nodes(record: GraphOmklRecord, nodes: NodeRecords) -> Iterator[Theorem]:
         N, eta, lipschitz = record.loss.shape[1], record.rates, record.descent.lipschitz
         beta = min(float(record.q.min()), 1 / N)
         of_rounds = eta + eta / 2 * (lipschitz**2 + N * beta + 1) / beta - eta**2 / 2
-        printed = 2 * np.log(N) + record.start[j] + record.total(of_rounds)
+        printed = 2 * np.log(N) + record.start[j] + record.weighted_sum(of_rounds)
     else:  # Theorem 5, eq. (40)
         of_kernel = nodes.printed_of_kernels(record) + record.printed_of_descent
         sums, printed = parts, nodes.printed_of_draw(record) + of_kernel[:, j]
-    left, trivial = record.against(record.best)[:, j], targets - record.best[-1, j]
+    left, trivial = record.left_side(record.best)[:, j], targets - record.best[-1, j]
     yield _named_theorem(
         record,
         ("Theorem 6" if changes else "Theorem 5", "the learner", left, trivial),
@@ -362,7 +362,7 @@ def record_of(method: Any, world: World) -> GraphOmklRecord:
     """Run one replicate, and keep the values of each round that the theorems need."""
     # Sums and lists, filled round by round
     rounds, N, lam = world.problem.rounds, world.dictionary.N, method.lam
-    rates, descent = method.rates(slice(0, rounds)), DescentSums.of(rounds, N)
+    rates, descent = method.rates(slice(0, rounds)), DescentSums.before_first_round(rounds, N)
     of_kernels, of_nodes, last_A = [], [], np.eye(N)
     for t, before, _, after in rounds_of(method.round_by_round(), world):
         eta, (x, y, _) = float(rates[t]), world.problem.round(t)

@@ -167,7 +167,7 @@ def feasible_cost(problem: Dual, alpha: Array) -> float:
     """Cost of alpha (1, M), scaled by the least factor >= 1 with which it meets all constraints."""
     level = 1 - problem.eps
     least = float((level - problem.slack_of(alpha))[problem.present].min())
-    return float(problem.cost(alpha * max(1.0, level / least))[0]) if least > 0 else np.inf
+    return float(problem.primal_cost(alpha * max(1.0, level / least))[0]) if least > 0 else np.inf
 
 
 class DualSum(NamedTuple):
@@ -190,7 +190,7 @@ class DualSum(NamedTuple):
     off: float
 
     @classmethod
-    def of(cls, problem: Dual, mu: Array, together: Dual) -> "DualSum":
+    def compare_problems(cls, problem: Dual, mu: Array, together: Dual) -> "DualSum":
         """Compare one function's problems at the agents' lambda = N mu."""
         # The dual functions of the agents, and that of all samples together
         quadrature, gamma, weights = problem.quadrature, problem.gamma, problem.quadrature.weights
@@ -244,15 +244,15 @@ def record_of(algorithm: Any, world: World) -> ParsimoniousRecord:
     for of_function in local:
         agents = of_function.problem
         x, y = agents.x[agents.present], agents.y[agents.present]
-        problem = Dual.single(agents.quadrature, x, y, agents.gamma, agents.eps)
+        problem = Dual.single_problem(agents.quadrature, x, y, agents.gamma, agents.eps)
         together.append(algorithm.solution(problem))
     # Compare both, at the agents' multipliers and at those of all samples
     sums, sums_together = [], []
     for agents, whole in zip(local, together, strict=True):
         mu = np.zeros_like(agents.mu)
         mu[agents.problem.present] = whole.mu[0]
-        sums.append(DualSum.of(agents.problem, agents.mu, whole.problem))
-        sums_together.append(DualSum.of(agents.problem, mu, whole.problem))
+        sums.append(DualSum.compare_problems(agents.problem, agents.mu, whole.problem))
+        sums_together.append(DualSum.compare_problems(agents.problem, mu, whole.problem))
     return ParsimoniousRecord(final, local, tuple(together), tuple(sums), tuple(sums_together))
 
 

@@ -151,7 +151,7 @@ def record_of(algorithm: Any, world: World) -> PofMklRecord:
     rounds, clients, N = world.problem.rounds, world.problem.clients, world.dictionary.N
     rate = algorithm.step_factor * algorithm.rate(rounds)
     eta_k = rounds**-0.5 if algorithm.eta_k is None else algorithm.eta_k
-    weights, descent = WeightSums.of(rounds, clients, N), DescentSums.of(rounds, N)
+    weights, descent = WeightSums.before_first_round(rounds, clients, N), DescentSums.before_first_round(rounds, N)
     for t, before, outcome, after in rounds_of(algorithm, world):
         # The mixture's loss, judged before the update
         y, present = world.problem.y[t], world.problem.present[t]

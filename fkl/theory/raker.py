@@ -68,7 +68,7 @@ def record_of(algorithm: Any, world: World) -> RakerRecord:
     # Rates fall, so losses are weighted by them
     problem, rounds, N, lam = world.problem, world.problem.rounds, world.dictionary.N, algorithm.lam
     rates = algorithm.rates(slice(0, rounds))
-    weights, descent = WeightSums.of(rounds, 1, N), DescentSums.of(rounds, N)
+    weights, descent = WeightSums.before_first_round(rounds, 1, N), DescentSums.before_first_round(rounds, N)
     everyone, nothing_drawn = np.ones(1, bool), np.ones((1, N))
     for t, before, outcome, _ in rounds_of(algorithm.round_by_round(), world):
         # The mixture and all kernels in this round

@@ -33,7 +33,7 @@ class WeightSums:
     largest: float = 0.0
 
     @classmethod
-    def of(cls, rounds: int, clients: int, kernels: int) -> "WeightSums":
+    def before_first_round(cls, rounds: int, clients: int, kernels: int) -> "WeightSums":
         """Sums before the first round."""
         none = np.zeros((rounds, clients))
         return cls(none, none.copy(), np.zeros((clients, kernels)), none.copy())

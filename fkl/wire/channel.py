@@ -58,7 +58,7 @@ class Counts(NamedTuple):
     of_all: NDArray[np.int64]
 
     @classmethod
-    def of(cls, messages: NDArray[Any], scalars: NDArray[np.int64], size: NDArray[np.int64]) -> "Counts":
+    def counts_of_clients(cls, messages: NDArray[Any], scalars: NDArray[np.int64], size: NDArray[np.int64]) -> "Counts":
         """Counts (R, K) of each client, size in bytes."""
         each = np.empty((*scalars.shape, len(UNITS)), np.int64)
         each[..., 0], each[..., 1], each[..., 2] = messages, scalars, size
@@ -245,16 +245,19 @@ class Channel:
         given, known = (*size, self._present), self._counted.get((direction, kind))
         if known is None or any(map(is_not, known[0], given)):  # the same arrays in nearly every round
             scalars, size_in_bytes = (count * self._present for count in size)
-            known = self._counted[direction, kind] = given, Counts.of(scalars > 0, scalars, size_in_bytes)
+            known = self._counted[direction, kind] = (
+                given,
+                Counts.counts_of_clients(scalars > 0, scalars, size_in_bytes),
+            )
         # Budgets are of scalars; times of bytes
         counts = known[1]
         if direction == "uplink":
-            self._charge(counts.each[..., 1])
+            self._charge_budgets(counts.each[..., 1])
         self.ledger.enter(self._t, direction, kind, counts, self.times is None)
         if self.times is not None:
             self._travelled[direction] = self._travelled[direction] + counts.each[..., 2]
 
-    def answered(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
+    def shares_in_time(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
         """Each client's share (K,) in the mean over answers that arrived in time; called at the end of an exchange.
 
         Raises
@@ -267,9 +270,9 @@ class Channel:
             return share
         # Time of each answer: down, compute, up
         present = share > 0
-        answer = self.times.answer(self._t, self._travelled["downlink"], self._travelled["uplink"])
+        answer = self.times.seconds_until_answers(self._t, self._travelled["downlink"], self._travelled["uplink"])
         self._travelled = {direction: self._nothing_sent() for direction in self._travelled}
-        self.ledger.seconds[self._t] += self.times.waited(answer, present)
+        self.ledger.seconds[self._t] += self.times.seconds_waited(answer, present)
         # Clients that miss the deadline count as absent in the mean
         in_time = present & (answer <= self.times.deadline)
         if (in_time != in_time[0]).any():
@@ -284,13 +287,13 @@ class Channel:
     def awake(self, t: int, topology: Topology, present: NDArray[np.bool_]) -> Awake:
         """Links that are up in iteration t + 1, between present agents, (T, K)."""
         up = self._links_up(t, topology, present)
-        return topology.awake(up, self._links_up(t - 1, topology, present) if t else np.ones_like(up))
+        return topology.knowledge_when_awake(up, self._links_up(t - 1, topology, present) if t else np.ones_like(up))
 
     def _links_up(self, t: int, topology: Topology, present: NDArray[np.bool_]) -> NDArray[np.bool_]:
         both = present[t][topology.links].all(axis=1)
         if self.links is None:
             return np.tile(both, (len(self.streams.replicates), 1))
-        return both & self.links.up(self.streams, t, topology)
+        return both & self.links.links_up(self.streams, t, topology)
 
     def send_to_neighbours(
         self, message: Message, sends: NDArray[np.bool_], topology: Topology, awake: Awake | None = None
@@ -329,12 +332,12 @@ class Channel:
             raise BrokenPromiseError(said)
         # As it arrives, where it arrives, and its bytes
         message = self.receive(message, len(topology.links), of_clients=True)
-        arrived, delivery = self.deliver(message, sends, topology, awake)
+        arrived, delivery = self.deliver_message(message, sends, topology, awake)
         sizes = [(kind, wire_size(parts, self.width)) for kind, parts in payloads_by_kind(message)]
         self.book_to_neighbours(topology, delivery, sizes)
         return message, arrived
 
-    def deliver(
+    def deliver_message(
         self, message: Any, sends: NDArray[np.bool_], topology: Topology, awake: Awake | None
     ) -> tuple[NDArray[np.bool_], "Delivery"]:
         """Where a message of agents arrives, as `send_to_neighbours` returns it, and the delivery for the ledger."""
@@ -372,14 +375,14 @@ class Channel:
         travelled, timed = self._nothing_sent(), self.times is None
         # Budgets, times and ledger for each kind
         for kind, size in sizes:
-            self._charge(counted["broadcast"] * size.scalars)
+            self._charge_budgets(counted["broadcast"] * size.scalars)
             if not timed:
                 travelled = travelled + counted["link"] * size.size
             for direction, messages in counted.items():
-                counts = Counts.of(messages, messages * size.scalars, messages * size.size)
+                counts = Counts.counts_of_clients(messages, messages * size.scalars, messages * size.size)
                 self.ledger.enter(self._t, direction, kind, counts, timed)
         if self.times is not None:
-            self.ledger.seconds[self._t] += self.times.iteration(self._t, counted["link"], travelled)
+            self.ledger.seconds[self._t] += self.times.iteration_seconds(self._t, counted["link"], travelled)
 
     def record_messages(
         self,
@@ -394,16 +397,16 @@ class Channel:
         Parameters
         ----------
         timed : bool
-            Whether to add the time that the cost model gives the slowest party; otherwise `took` adds the time.
+            Whether to add the time that the cost model gives the slowest party; otherwise `add_seconds` adds the time.
         """
-        self._charge(scalars)
-        self.ledger.enter(self._t, "link", kind, Counts.of(messages, scalars, size), timed)
+        self._charge_budgets(scalars)
+        self.ledger.enter(self._t, "link", kind, Counts.counts_of_clients(messages, scalars, size), timed)
 
-    def took(self, seconds: float) -> None:
+    def add_seconds(self, seconds: float) -> None:
         """Add the simulated seconds of the protocol's critical path to this round, for all replicates."""
         self.ledger.seconds[self._t] += seconds
 
-    def _charge(self, scalars: NDArray[np.int64]) -> None:
+    def _charge_budgets(self, scalars: NDArray[np.int64]) -> None:
         """Charge scalars (R, K) to the clients' budgets for this round."""
         self._sent = self._sent + scalars
         budget = self.network.uplink_budget
@@ -434,7 +437,7 @@ class Inbox:
     awake: Awake | None = None
 
     @classmethod
-    def before(cls, graph: Neighbours | Topology, known: Any) -> "Inbox":
+    def before_first_round(cls, graph: Neighbours | Topology, known: Any) -> "Inbox":
         """The inbox before the first round, with the same `SameForAll` message for every neighbour of every agent."""
         shared: dict[str, Any] = {kind: payload for kind, (payload,) in payloads_by_kind(known)}
         return cls(graph, {kind: np.repeat(shared[kind].values[:, None], graph.copies, axis=1) for kind in shared})
@@ -446,7 +449,7 @@ class Inbox:
 
     def sum(self, kind: str) -> Array:
         """Sum over each agent's neighbours, (R, K, ...)."""
-        return self._summed(self.held[kind])
+        return self._summed_over_neighbours(self.held[kind])
 
     @property
     def listeners(self) -> NDArray[np.float64]:
@@ -458,14 +461,14 @@ class Inbox:
         if self.awake is None:
             return self.sum(kind)
         held = self.held[kind]
-        return self._summed(array_namespace(held).where(with_axes_of(held, self.awake.up), held, 0.0))
+        return self._summed_over_neighbours(array_namespace(held).where(with_axes_of(held, self.awake.up), held, 0.0))
 
     def mix(self, kind: str, own: Array) -> Array:
         """Average agents' own arrays, own (R, K, ...), and their copies of neighbours' with Metropolis weights."""
         mixed: Array = self.graph.mix(_with_one_axis(self.held[kind]), _with_one_axis(own), self.awake)  # type: ignore[arg-type]
         return mixed.reshape(own.shape)
 
-    def _summed(self, held: Array) -> Array:
+    def _summed_over_neighbours(self, held: Array) -> Array:
         """Sums over each agent's neighbours; arrays with several axes are flattened for this."""
         summed = self.graph.neighbour_sum(_with_one_axis(held))
         return summed.reshape(*summed.shape[:2], *held.shape[2:])
@@ -482,7 +485,9 @@ class Inbox:
         """
         held, everywhere = dict(self.held), known_everywhere(arrived)
         for kind, (payload,) in payloads_by_kind(message):
-            new = keep(held[kind], self.graph.incoming(payload, isinstance(payload, OnLinks)).added_to(held[kind]))
+            new = keep(
+                held[kind], self.graph.messages_on_links(payload, isinstance(payload, OnLinks)).added_to(held[kind])
+            )
             held[kind] = new if everywhere else array_namespace(new).where(with_axes_of(new, arrived), new, held[kind])
         return replace(self, held=held)
 

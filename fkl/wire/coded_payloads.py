@@ -66,7 +66,7 @@ class Quantised(CodedArrays):
     adds: bool = False
 
     @classmethod
-    def nearest(
+    def round_to_nearest(
         cls, values: Array, bits: int, chosen: NDArray[np.bool_] | None = None, adds: bool = False
     ) -> "Quantised":
         """Round to the nearest of 2^bits - 1 even steps from -max |values| to max |values| of each vector."""
@@ -74,7 +74,7 @@ class Quantised(CodedArrays):
         return cls(array_namespace(steps).rint(steps).astype(np.int16), unit, bits, chosen, adds)
 
     @classmethod
-    def stochastic(
+    def round_at_random(
         cls, values: Array, bits: int, uniform: Array, chosen: NDArray[np.bool_] | None = None, adds: bool = False
     ) -> "Quantised":
         """Round to the step below or above, chosen by `uniform` in [0, 1) without bias."""

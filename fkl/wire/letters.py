@@ -60,7 +60,7 @@ class Letter:
         return -(-self.values.size // 8) if self.values.dtype == np.bool_ else self.values.nbytes
 
     @classmethod
-    def book(cls, count: Count, sender: int, receiver: int, scalars: int, messages: int = 1) -> None:
+    def count_letters(cls, count: Count, sender: int, receiver: int, scalars: int, messages: int = 1) -> None:
         """Count letters with this many scalars in all, which a pooled computation does not have to send."""
         count(cls.kind, sender, receiver, messages, scalars, scalars * np.dtype(cls.dtype).itemsize)
 

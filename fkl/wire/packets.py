@@ -30,11 +30,11 @@ class Packet:
     kind: type
     fields: Mapping[str, Field]
 
-    def parts(self) -> Iterator[PayloadPart]:
+    def payload_parts(self) -> Iterator[PayloadPart]:
         """All payloads as bytes, in the order of `fkl.wire.payloads.payloads_by_kind`."""
         for field in self.fields.values():
             if isinstance(field, Packet):
-                yield from field.parts()
+                yield from field.payload_parts()
             else:
                 yield from [field] if isinstance(field, PayloadPart) else field
 
@@ -56,7 +56,7 @@ class Packet:
     @property
     def size(self) -> int:
         """Number of bytes of the arrays."""
-        return sum(len(part.body) + len(part.bits) for part in self.parts())
+        return sum(len(part.body) + len(part.bits) for part in self.payload_parts())
 
 
 def pack_message(message: Any, k: int, width: int) -> Packet | None:

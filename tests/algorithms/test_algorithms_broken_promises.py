@@ -98,7 +98,7 @@ def knows_the_next(world: World, state: Any, t: int, y_hat: NDArray[np.float64])
 
 def books_itself(world: World, state: Any, t: int, y_hat: NDArray[np.float64]) -> None:
     one = np.ones(y_hat.shape, np.int64)
-    world.channel.ledger.enter(t, "uplink", "smuggled", Counts.of(one, one, one))
+    world.channel.ledger.enter(t, "uplink", "smuggled", Counts.counts_of_clients(one, one, one))
 
 
 FLAWS = [
@@ -261,7 +261,7 @@ def test_a_seed_draws_what_is_compared() -> None:
     asked = []
     for seed in (1, 2, 1):
         checked = Conformance(experiment, seed=seed)
-        probes = list(experiment.task.probes(checked.together.last, checked.numbers))
+        probes = list(experiment.task.other_targets(checked.together.last, checked.numbers))
         asked.append(([probe.rounds for probe in probes], [float(probe.problem.y.sum()) for probe in probes]))
     assert asked[0] == asked[2] and asked[0][0] != asked[1][0] and asked[0][1] != asked[1][1]
     assert {0, 299} <= {*asked[0][0]} and {0, 299} <= {*asked[1][0]} and len(asked[0][0]) >= 100

@@ -215,7 +215,7 @@ def features(world: World, r: int) -> Array:
 
 def rounded(change: Array) -> Array:
     """To the nearest of 15 steps over the vector's range, as four bits have them."""
-    return Quantised.nearest(change[None, None], 4).values[0, 0]
+    return Quantised.round_to_nearest(change[None, None], 4).values[0, 0]
 
 
 CENSORED = QcOdkla(ETA, RHO, OF_SAMPLE, v=0.3, mu=0.97)

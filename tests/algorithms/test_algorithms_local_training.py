@@ -255,7 +255,7 @@ def test_the_sum_of_local_gradients_is_that_of_a_loop(
     weight = random.uniform(0, 3, (SIZE.R, SIZE.K, SIZE.N)) if weighed else None
     f = common.bank.predict(x, theta)
     samples = Samples(x, y, np.ones(SIZE.K, np.bool_))
-    told = method.gradients(common, samples, theta, f, weight)
+    told = method.client_gradients(common, samples, theta, f, weight)
 
     z = common.bank.features(x)
     expected = np.zeros((SIZE.R, SIZE.K, SIZE.N, common.bank.width))

@@ -49,7 +49,7 @@ def test_a_derivative_is_the_slope_of_a_convex_loss(name: str, f: np.ndarray, y:
         assert slope_of_one(loss, one, y) == pytest.approx(rises, abs=1e-12)
         assert name == "smooth_hinge" or loss_of_one(loss, one, y) == pytest.approx(own, abs=1e-12)
     if name in ("hinge", "quantile"):
-        lower, _ = loss.envelope(f, y, 0.01)
+        lower, _ = loss.moreau_envelope(f, y, 0.01)
         assert ((lower <= value + 1e-12) & (value <= lower + 0.005)).all()
 
 

@@ -76,7 +76,7 @@ def test_estimates_of_what_is_looked_at_have_no_bias() -> None:
     index, chosen = method.draw(log_p[None, None], np.random.default_rng(0).random((1, many, 1 + N)))
     assert (chosen.sum(axis=-1) == 3).all()
     assert np.take_along_axis(chosen, index[..., None], axis=-1).all()
-    odds = method.chances(log_p)
+    odds = method.draw_probabilities(log_p)
     assert odds.sum() == pytest.approx(3)
     deviation = np.sqrt((1 - odds) / odds / many)
     assert (np.abs(chosen.mean(axis=(0, 1)) / odds - 1) < 5 * deviation).all()

@@ -23,7 +23,9 @@ def shown(*overrides: str) -> Shown:
     """What one replicate shows in every round, in doubles."""
     experiment = prepare_run(quick_run(*overrides, "precision=float64"))
     world, _ = make_world(experiment, (0,))
-    return world, [experiment.task.shown(world, outcome) for outcome in method_outcomes(experiment.algorithm, world)]
+    return world, [
+        experiment.task.values_to_show(world, outcome) for outcome in method_outcomes(experiment.algorithm, world)
+    ]
 
 
 def gradient_descent(one: Shown) -> None:

@@ -61,6 +61,6 @@ def test_parsimonious_functions() -> None:
     s, w = module.nodes()
     value = module.dual_value(mu, y, module.kernel(s, w, x), 2.0, 0.1)
     grid = Quadrature.over_box(module.BOX, module.CENTRES**2, module.WIDTHS)
-    ours = maximise_dual(Dual.single(grid, x, y, 2.0, 0.1), 4000, 1e-9)
+    ours = maximise_dual(Dual.single_problem(grid, x, y, 2.0, 0.1), 4000, 1e-9)
     assert value == pytest.approx(ours.value[0], rel=1e-3)
     assert module.accuracy(alpha, x, y) == (np.sign(ours.model().predict(x)) == y).mean()

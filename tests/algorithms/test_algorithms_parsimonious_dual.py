@@ -26,7 +26,7 @@ def clean(size, seed=0):
 
 
 def solved(x, y, gamma=0.0, eps=0.5, steps=4000, grid=GRID, tolerance=1e-7):
-    return maximise_dual(Dual.single(grid, x, y, gamma, eps), steps, tolerance)
+    return maximise_dual(Dual.single_problem(grid, x, y, gamma, eps), steps, tolerance)
 
 
 def kernel(x, s, w):
@@ -141,7 +141,7 @@ def test_without_gamma_the_conditions_of_optimality_hold(monkeypatch):
     assert np.allclose(margin, gram @ mu, atol=1e-8)
     assert np.allclose(margin[critical], 0.5, atol=1e-8)
     assert margin.min() > 0.5 * (1 - 1e-7)
-    assert np.allclose(samples.margin(mu @ rows), margin, atol=1e-8)
+    assert np.allclose(samples.margins_at(mu @ rows), margin, atol=1e-8)
 
 
 def test_a_constraint_that_cannot_hold_beside_another_leaves_the_rest_to_be_solved():
@@ -173,7 +173,7 @@ def test_a_padded_batch_is_its_problems_one_by_one():
     assert len(set(batch.steps)) > 1
     for one in (0, 2, 3):
         here = problem.present[one]
-        alone = Dual.single(GRID, x[agent == one], y[agent == one], gamma, 0.5)
+        alone = Dual.single_problem(GRID, x[agent == one], y[agent == one], gamma, 0.5)
         single = maximise_dual(alone, 300, tolerance=0.05)
         assert batch.steps[one] == single.steps[0]
         assert np.allclose(batch.lam[one, here], single.lam[0], rtol=1e-6, atol=1e-6)

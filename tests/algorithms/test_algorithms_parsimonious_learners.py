@@ -119,8 +119,8 @@ def test_an_agent_of_one_class_sends_all_it_has() -> None:
     x, y, _ = of_classes(2).batches[0].part(True)
     machine = CascadeMachine()
     for label in (0, 1):
-        assert machine.sends(x[y == label], y[y == label]).tolist() == list(range((y == label).sum()))
-    assert len(machine.sends(x, y)) < len(y)
+        assert machine.samples_to_send(x[y == label], y[y == label]).tolist() == list(range((y == label).sum()))
+    assert len(machine.samples_to_send(x, y)) < len(y)
 
 
 @pytest.mark.parametrize(("count", "width"), [(2, None), (3, 0.7), (5, None)])
@@ -128,7 +128,7 @@ def test_clients_decide_as_scikit_learn_by_the_arrays_of_its_machine(count: int,
     machine, problem = PooledMachine(C=5.0, width=width), of_classes(count)
     fitted, ledger = play(machine, problem)
     x, y, _ = problem.batches[0].part(True)
-    trained, _ = machine.trained(x, y)
+    trained, _ = machine.train_machine(x, y)
     points = np.random.default_rng(1).standard_normal((2000, 2))
     np.testing.assert_array_equal(fitted.predict[0](points), trained.predict(points))
     pairs, kept = count * (count - 1) // 2, len(trained.support_)

@@ -104,8 +104,8 @@ def test_pp_svmv_merges_what_pooled_data_give(partition: Split, seed: int) -> No
         rngs = [np.random.default_rng(one) if party == active[0] else None for party in range(len(groups))]
         owned, wires = deal_features(PartyRows(X, Y, groups, active), rngs), [Wire() for _ in groups]
         mails.append([])
-        actors = [ActorInSight(PpSvmv().merged(*both), both[1]) for both in zip(owned, wires, strict=True)]
-        grams.append(Mail(actors, mails[-1]).deliver()[active[0]])
+        actors = [ActorInSight(PpSvmv().merge_products(*both), both[1]) for both in zip(owned, wires, strict=True)]
+        grams.append(Mail(actors, mails[-1]).deliver_letters()[active[0]])
     np.testing.assert_allclose(grams[0], X @ X.T, atol=len(groups) * 2.0**-40, rtol=1e-12)
     assert np.array_equal(*grams), "whatever the mask, not a bit of it is left"
 
@@ -237,7 +237,7 @@ def test_what_goes_round_the_ring_is_uniform_whatever_it_hides(word: type[np.uns
         round_the_ring(own, wire, kind, (4000,), [(slice(None), part.copy())])
         for own, wire, part in zip(deal_features(held, rngs), wires, parts, strict=True)
     ]
-    total, *nothing = Mail([ActorInSight(*both) for both in zip(actors, wires, strict=True)], heard).deliver()
+    total, *nothing = Mail([ActorInSight(*both) for both in zip(actors, wires, strict=True)], heard).deliver_letters()
     assert (total == sum(parts[1:], parts[0])).all() and nothing == [None, None]
     received = [letter.values for letter in heard[:-1]]
     for message in received:

@@ -85,14 +85,17 @@ def test_literal_protocol_fast_path_and_dsg_are_one(
     held, parties = method.dealt(common, problem)
     parts, booked = play_apart(method, parties, PartyObject)
 
-    fast, pooled = method.learner(common, problem), Dsg.learner(method, common, problem)
+    fast, pooled = method.first_learner(common, problem), Dsg.first_learner(method, common, problem)
     sent: list[Counts] = []
     for until in (method.iterations // 3, method.iterations):
         sent.append(fast.sent(until))
         method.advance(common, problem, fast, until)
     Dsg.advance(method, common, problem, pooled, method.iterations)
 
-    duties, of_draw = method.duties(problem, ONE).tolist(), [t % method.draws for t in range(method.iterations)]
+    duties, of_draw = (
+        method.workers_on_duty(problem, ONE).tolist(),
+        [t % method.draws for t in range(method.iterations)],
+    )
     drawn = [(method.directions(common, s), method.phases(common, s, duties[s][1])) for s in of_draw]
     b = np.random.default_rng(0).uniform(0, TURN, (method.iterations, method.features, q))  # whatever masks there are
     for t, (_, phase) in enumerate(drawn):
@@ -130,7 +133,7 @@ def test_dsg_does_not_depend_on_the_partition_nor_on_the_blocks(monkeypatch: pyt
         monkeypatch.setattr(dsg, "BLOCK", block)
         problem = make_problem(3, how)
         common = known(problem)
-        learner = method.learner(common, problem)
+        learner = method.first_learner(common, problem)
         for until in (1, 11, 30):
             method.advance(common, problem, learner, until)
             found.append(method.values_on_tests(common, problem, learner))
@@ -151,7 +154,7 @@ def test_rows_of_few_features_and_rows_alike_give_the_numbers_of_dense_ones_apar
     found = []
     for these, precision, rows in ((apart, "float64", 90), (problem, "float64", 40), (problem, "float32", 40)):
         common = known(these, precision=precision)
-        learner = method.learner(common, these)
+        learner = method.first_learner(common, these)
         assert 35 <= len(learner.rows) <= rows
         for until in (17, 40):
             method.advance(common, these, learner, until)
@@ -174,7 +177,7 @@ def test_directions_are_drawn_for_the_features_that_samples_have() -> None:
     assert problem.used is not None and len(problem.used) <= 1800
     w = method.directions(common, 5, 3)
     assert np.array_equal(method.directions(common, 5, 3, used=problem.used), w[:, problem.used])
-    learner = method.learner(common, problem)
+    learner = method.first_learner(common, problem)
     assert memory.peak_bytes(lambda: method.advance(common, problem, learner, 256)) < 60e6
 
 
@@ -277,7 +280,7 @@ def workers_of(method: Fdskl, problem: Vertical, dictionary: Dictionary | None =
 def listen(workers: list[Worker]) -> list[Heard]:
     """All letters of these workers."""
     heard: list[Heard] = []
-    Mail([ActorInSight(worker.play(), worker.wire) for worker in workers], heard).deliver()
+    Mail([ActorInSight(worker.play(), worker.wire) for worker in workers], heard).deliver_letters()
     return heard
 
 

@@ -131,7 +131,7 @@ class CountsTooLittle(Honest):
     def advance(self, held: PartyRows, learned: Any, count: Count) -> Any:
         """The slopes of the last step are not counted."""
         found = super().advance(held, learned, count)
-        Slopes.book(count, held.active[0], 1 - held.active[0], -1, messages=-1)
+        Slopes.count_letters(count, held.active[0], 1 - held.active[0], -1, messages=-1)
         return found
 
 

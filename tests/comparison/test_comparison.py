@@ -132,7 +132,7 @@ def test_the_best_stands_out_in_every_language() -> None:
     frame = pivot.frame().set_index(["method", "dataset"])
     assert frame.loc[("A (eta_x=1)", "air"), ["place", "n"]].tolist() == [1, 2]
     assert len(frame) == 5 and frame.loc[("the mean", "air"), "kind"] == "baseline"
-    rows = [line for line in pivot.sheet().latex().splitlines() if line.endswith(r"\\")]
+    rows = [line for line in pivot.table_sheet().latex_floats().splitlines() if line.endswith(r"\\")]
     assert {row.count("&") for row in rows} == {2} and rows[-1].startswith("the mean & 30.00")
 
 

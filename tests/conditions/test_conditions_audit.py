@@ -205,7 +205,7 @@ def half_noise(patch: pytest.MonkeyPatch) -> None:
 
 def no_clip(patch: pytest.MonkeyPatch) -> None:
     """Messages of any length."""
-    patch.setattr(Noise, "clipped", lambda _, message: message)
+    patch.setattr(Noise, "clip_message", lambda _, message: message)
 
 
 def same_noise(patch: pytest.MonkeyPatch) -> None:

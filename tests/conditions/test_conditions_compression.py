@@ -30,7 +30,7 @@ def test_random_rounding_has_no_bias_and_qsgds_variance(bits: int) -> None:
     v = np.random.default_rng(0).standard_normal((1, 1, n))
     unit = np.abs(v).max() / s
     uniform = np.random.default_rng(1).random((draws, 1, n))
-    q = np.concatenate([Quantised.stochastic(v, bits, u[None]).values[0] for u in uniform])
+    q = np.concatenate([Quantised.round_at_random(v, bits, u[None]).values[0] for u in uniform])
     p = v[0, 0] / unit - np.floor(v[0, 0] / unit)
     exact = p * (1 - p) * unit**2
     assert (np.abs(q.mean(axis=0) - v[0, 0]) <= 4 * np.sqrt(exact / draws) + 1e-12).all()
@@ -38,7 +38,7 @@ def test_random_rounding_has_no_bias_and_qsgds_variance(bits: int) -> None:
     assert variance == pytest.approx(exact.sum(), rel=0.05)
     assert exact.sum() <= min(n / s**2, np.sqrt(n) / s) * (v**2).sum()
     assert exact.sum() <= n * unit**2 / 4
-    biased = Quantised.nearest(v, bits).values[0, 0]
+    biased = Quantised.round_to_nearest(v, bits).values[0, 0]
     assert not (np.abs(biased - v[0, 0]) <= 4 * np.sqrt(exact / draws)).all(), "the test sees a bias"
 
 

@@ -35,7 +35,7 @@ def test_updates_are_those_of_a_literal_loop(drawn: str) -> None:
             z = [feature_vector(one, problem.x[t, k]) for one in omega]
             y_hat = np.mean([theta[i] @ z[i] for i in range(size.N)])
             assert abs(y_hat - trace.y_hat[0, t, k]) < 1e-12, (t, k)
-            delay = int(4 * streams.alike(Role.DELAY, t + 1 if drawn == "message" else 0, size.K)[k])
+            delay = int(4 * streams.uniform_for_all(Role.DELAY, t + 1 if drawn == "message" else 0, size.K)[k])
             waiting.append((t, t + delay, [gradient(theta[i], z[i], problem.y[t, k], 0.05) for i in range(size.N)]))
         now = [(t - sent, slopes) for sent, due, slopes in waiting if due == t]
         for i in range(size.N):

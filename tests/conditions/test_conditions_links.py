@@ -74,7 +74,7 @@ def test_with_loss_it_is_the_literal(links: Links | None) -> None:
         for t in range(T):
             arrives = np.zeros((K, K), np.bool_)
             drawn = world.streams.uniform(Role.LOSS, t, len(world.topology.links))[r] >= loss
-            up = np.ones_like(drawn) if links is None else links.up(world.streams, t, world.topology)[r]
+            up = np.ones_like(drawn) if links is None else links.links_up(world.streams, t, world.topology)[r]
             arrives[tuple(world.topology.links.T)] = drawn & up
             passes.append(arrives)
         expected = relaxed_admm(*by_agent(world, r), neighbours(), LAM, 2 * RHO, passes)
@@ -165,8 +165,8 @@ def edges(topology: Topology, up: NDArray[np.bool_]) -> list[set[tuple[int, ...]
 def test_weights_of_the_links_that_are_up_are_doubly_stochastic(agents: int, t: int, links: Links) -> None:
     """Symmetric, not below 0, rows of sum 1, 0 between agents whose link is down; both ends agree what is up."""
     topology = topology_of_graph(nx.fast_gnp_random_graph(agents, 1.0 if agents < 4 else 0.8, seed=1))
-    up = links.up(STREAMS, t, topology)
-    awake = topology.awake(up, up)
+    up = links.links_up(STREAMS, t, topology)
+    awake = topology.knowledge_when_awake(up, up)
     found = edges(topology, awake.up)
     known = topology.neighbours
     own = np.broadcast_to(np.eye(agents), (3, agents, agents))
@@ -184,7 +184,7 @@ def test_weights_of_the_links_that_are_up_are_doubly_stochastic(agents: int, t: 
 
 def test_walkers_stay_in_the_square_and_go_on_straight() -> None:
     walk, agents = Mobility(radius=0.3, speed=0.03), 6
-    places = np.stack([walk.places(STREAMS, t, agents) for t in range(200)])
+    places = np.stack([walk.agent_positions(STREAMS, t, agents) for t in range(200)])
     assert places.min() >= 0
     assert places.max() <= 1
     steps = np.linalg.norm(np.diff(places, axis=0), axis=-1)
@@ -192,7 +192,7 @@ def test_walkers_stay_in_the_square_and_go_on_straight() -> None:
     assert_close(steps[inside], np.full(inside.sum(), 0.03), 1e-12, "a step")
     assert steps.max() <= 0.03 + 1e-12, "at a wall they turn"
     topology = topology_of_graph(nx.complete_graph(agents))
-    up = walk.up(STREAMS, 7, topology)
+    up = walk.links_up(STREAMS, 7, topology)
     for r, one in enumerate(edges(topology, up)):
         near = {
             (i, j) for i in range(agents) for j in range(i) if np.linalg.norm(places[7, r, i] - places[7, r, j]) <= 0.3
@@ -209,7 +209,7 @@ def test_links_that_are_down_are_not_paid_for_and_lost_messages_are() -> None:
     assert (counts["broadcast"] == 2).all()
     assert 0 < counts["lost"].sum() < counts["link"].sum()
     found = play_experiment(experiment(LinkDkla(lam=LAM, rho=RHO), Failing(p=0.5), 0.0, T))
-    up = np.stack([Failing(p=0.5).up(found.world.streams, t, found.world.topology).sum(axis=1) for t in range(T)])
+    up = np.stack([Failing(p=0.5).links_up(found.world.streams, t, found.world.topology).sum(axis=1) for t in range(T)])
     of_links = found.ledger.tallies["link"].by_round
     assert (of_links[..., 0] == up).all()
     assert (of_links[..., 1] == up * 6).all()  # P = 6

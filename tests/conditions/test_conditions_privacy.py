@@ -75,7 +75,7 @@ def test_clipped_messages_are_no_longer_than_the_norm(clip: float, seed: int) ->
         gradients("pairs", 0.1, True, True, seed),
         (PerClient(rng.normal(size=(2, 3, 4))), RankOne(rng.normal(size=(2, 3, 2)), rng.normal(size=(2, 3, 5)))),
     )
-    before, after = flat(message), flat(Central(clip=clip).clipped(message))
+    before, after = flat(message), flat(Central(clip=clip).clip_message(message))
     norm_before, norm_after = (np.linalg.norm(one, axis=-1) for one in (before, after))
     assert np.allclose(norm_after, np.minimum(norm_before, clip), rtol=1e-12)
     assert np.allclose(after * norm_before[..., None], before * norm_after[..., None], rtol=1e-9, atol=1e-12)
@@ -230,7 +230,7 @@ def test_leaving_out_a_sample_moves_a_clipped_theta_by_twice_the_norm() -> None:
     def told(y: list[float]) -> Any:
         rows, lam = np.tile(z, (len(y), 1)), 1e-3
         theta = np.linalg.solve(rows.T @ rows / len(y) + lam * np.eye(2), rows.T @ np.array(y) / len(y))
-        return noise.clipped(Message(PerClient(theta[None, None]), ())).first.values
+        return noise.clip_message(Message(PerClient(theta[None, None]), ())).first.values
 
     assert np.linalg.norm(told([-1.0, 0.5]) - told([0.5])) == pytest.approx(2 * 0.1, abs=1e-12)
 

@@ -111,7 +111,7 @@ def test_aggregators_are_those_of_byzfl() -> None:
         "geometric_median_100": GeometricMedian(100, 1e-6),
     }
     for name, rule in rules.items():
-        found = rule.combined(messages, None)[0]
+        found = rule.combine_messages(messages, None)[0]
         assert np.allclose(found, BYZFL[name], rtol=1e-12, atol=1e-14), name
 
 
@@ -127,14 +127,14 @@ def test_a_few_false_messages_move_it_only_among_the_honest_ones(seed: int) -> N
     false = rng.normal(size=(2, f, 3)) * 10.0 ** rng.integers(0, 8, size=(2, f, 1))
     messages, share = np.concatenate([false, honest], axis=1), f / n
     for rule in (Median(), TrimmedMean(share), Bulyan(share)):
-        found = rule.combined(messages, None)
+        found = rule.combine_messages(messages, None)
         assert (found >= honest.min(axis=1)).all()
         assert (found <= honest.max(axis=1)).all()
     far = np.concatenate([1e6 + false, honest], axis=1)
-    chosen = Krum(share).combined(far, None)
+    chosen = Krum(share).combine_messages(far, None)
     assert (chosen[:, None] == honest).all(axis=2).any(axis=1).all()
     radius = np.linalg.norm(honest - np.median(honest, axis=1, keepdims=True), axis=2).max()
-    middle = GeometricMedian(1000).combined(far, None)
+    middle = GeometricMedian(1000).combine_messages(far, None)
     assert np.linalg.norm(middle - np.median(honest, axis=1), axis=1).max() < 4 * radius
 
 
@@ -157,8 +157,8 @@ def test_entries_that_clients_leave_out_do_not_count() -> None:
     """The median of the senders' values, times their share; an entry without a sender is 0."""
     values = np.array([[[1.0, 0.0, 0.0], [5.0, 2.0, 0.0], [9.0, 0.0, 0.0], [0.0, 4.0, 0.0]]])
     sent = np.array([[[1, 0, 0], [1, 1, 0], [1, 0, 0], [0, 1, 0]]], np.bool_)
-    assert Median().combined(values, sent).tolist() == [[5.0 * 3 / 4, 3.0 * 2 / 4, 0.0]]
-    assert TrimmedMean(0.4).combined(values, sent).tolist() == [[5.0 * 3 / 4, 3.0 * 2 / 4, 0.0]]
+    assert Median().combine_messages(values, sent).tolist() == [[5.0 * 3 / 4, 3.0 * 2 / 4, 0.0]]
+    assert TrimmedMean(0.4).combine_messages(values, sent).tolist() == [[5.0 * 3 / 4, 3.0 * 2 / 4, 0.0]]
 
 
 # --- attacks
@@ -206,12 +206,12 @@ def test_what_does_nothing_says_so(words: str, line: str, fkl: Callable[..., Ans
 def test_attackers_are_as_many_as_said_and_the_same_in_all_rounds() -> None:
     """Each replicate has its own."""
     attack, everyone = Zero(share=0.3, from_round=3), range(10)
-    found = [attack.attackers(common(10, 50), t, everyone) for t in range(9)]
+    found = [attack.are_attackers(common(10, 50), t, everyone) for t in range(9)]
     assert not found[1].any()
     assert all(np.array_equal(found[2], one) for one in found[2:])
     assert (found[2].sum(axis=1) == 3).all()
     assert len({one.tobytes() for one in found[2]}) > 30
-    assert np.array_equal(attack.attackers(common(10, 50), 5, range(4, 7)), found[2][:, 4:7])
+    assert np.array_equal(attack.are_attackers(common(10, 50), 5, range(4, 7)), found[2][:, 4:7])
 
 
 def test_false_messages_are_what_is_said() -> None:
@@ -221,7 +221,7 @@ def test_false_messages_are_what_is_said() -> None:
     message = Message(RankOne(np.ones((2, 11, 2)), np.ones((2, 11, 3))), (PerClient(values, chosen),))
     expected = {SignFlip(0.4, scale=3.0): -3 * values, Zero(0.4): 0 * values, RandomNoise(0.4, scale=3.0): None}
     for attack, false in expected.items():
-        mask = attack.attackers(common(), 0, range(11))
+        mask = attack.are_attackers(common(), 0, range(11))
         _, told = attack.client_sends(common(), None, message, None, turn(11))  # type: ignore[arg-type]
         [found] = told.vectors
         assert np.array_equal(found.values[~mask], values[~mask])
@@ -240,7 +240,7 @@ def test_a_little_is_enough_is_that_of_byzfl_and_of_the_paper() -> None:
     n = len(honest)
     everyone = common(n + 3, 1)
     attack = Alie(share=3 / (n + 3), z=1.5 * np.sqrt(n / (n - 1)))
-    mask = attack.attackers(everyone, 0, range(n + 3))[0]
+    mask = attack.are_attackers(everyone, 0, range(n + 3))[0]
     values = np.full((1, n + 3, honest.shape[1]), 1e9)
     values[0, ~mask] = -honest
     message = Message(RankOne(np.ones((1, n + 3, 2)), np.ones((1, n + 3, 3))), (PerClient(values),))
@@ -248,10 +248,12 @@ def test_a_little_is_enough_is_that_of_byzfl_and_of_the_paper() -> None:
     [found] = told.vectors
     assert np.allclose(-found.values[0, mask], BYZFL["alie"], rtol=1e-12)
     assert np.array_equal(-found.values[0, ~mask], honest)
-    assert Alie()._quantile(24, 26) == pytest.approx(norm.ppf(24 / 26))
-    assert Alie()._quantile(3, 2) == pytest.approx(norm.ppf(1 - 1 / 10))  # the quantile of 1 is infinite, as that of 0
-    assert Alie()._quantile(1, 1) == pytest.approx(norm.ppf(1 / 4))
-    flipped = SignFlip(share=1.0).false(PerClient(honest[None]), turn(n), 0)
+    assert Alie()._largest_deviation(24, 26) == pytest.approx(norm.ppf(24 / 26))
+    assert Alie()._largest_deviation(3, 2) == pytest.approx(
+        norm.ppf(1 - 1 / 10)
+    )  # the quantile of 1 is infinite, as that of 0
+    assert Alie()._largest_deviation(1, 1) == pytest.approx(norm.ppf(1 / 4))
+    flipped = SignFlip(share=1.0).false_values(PerClient(honest[None]), turn(n), 0)
     assert np.allclose(flipped.mean(axis=1)[0], BYZFL["sign_flip"], rtol=1e-12, atol=1e-15)
 
 

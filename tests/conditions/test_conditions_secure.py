@@ -33,7 +33,7 @@ from fkl.conditions.secure_protocol import (
 class Unmasked(MaskingClient):
     """A client that forgets to hide its vector."""
 
-    def mask(self, size: int) -> Any:
+    def mask_of_vector(self, size: int) -> Any:
         """Nothing."""
         return np.zeros(size, np.uint64)
 
@@ -41,9 +41,9 @@ class Unmasked(MaskingClient):
 class OnlyPairs(MaskingClient):
     """A client with masks of pairs alone, without the one that its seed b makes."""
 
-    def mask(self, size: int) -> Any:
+    def mask_of_vector(self, size: int) -> Any:
         """As a client's, without PRG(b)."""
-        return super().mask(size) - secure_sum.pseudorandom_words(self._seed, size)
+        return super().mask_of_vector(size) - secure_sum.pseudorandom_words(self._seed, size)
 
 
 def seeded(seed: int) -> Callable[[int], bytes]:
@@ -108,9 +108,9 @@ def test_what_the_server_sees_of_one_client_is_uniform_or_it_does_not_mask(kind:
     seen = []
     for seed in range(60):
         clients, server = parties(3, 16, seed, kind=kind)
-        down = server.keys({one.number: one.advertise() for one in clients})
-        down = server.route({one: clients[one].share(down[one]) for one in down})
-        seen.append(from_bits(clients[1].masked(down[1], np.full(16, 3 * 2**16 + 1, np.uint64)), 32, 16))
+        down = server.forward_keys({one.number: one.advertise_keys() for one in clients})
+        down = server.forward_messages({one: clients[one].share(down[one]) for one in down})
+        seen.append(from_bits(clients[1].send_masked(down[1], np.full(16, 3 * 2**16 + 1, np.uint64)), 32, 16))
     for shift in (0, 28):
         digits = (np.array(seen) >> np.uint64(shift)) & np.uint64(15)
         p = chisquare(np.bincount(digits.ravel().astype(int), minlength=16)).pvalue
@@ -122,12 +122,12 @@ def test_a_vector_that_comes_late_stays_hidden(kind: type[MaskingClient], hidden
     """Client 1 is taken for gone, its key is recovered, and then its vector comes: b hides it, which pairs do not."""
     clients, server = parties(3, 500, 9, kind=kind)
     own = vectors(3, 500, 9)
-    down = server.keys({one.number: one.advertise() for one in clients})
-    down = server.route({one: clients[one].share(down[one]) for one in down})
-    late = from_bits(clients[1].masked(down[1], own[1]), 32, 500)
-    server.survivors({k: clients[k].masked(down[k], own[k]) for k in (0, 2)})
-    told = server.survivors({k: clients[k].masked(down[k], own[k]) for k in (0, 2)})
-    unmasking = {k: clients[k].unmask(told[k]) for k in (0, 2)}
+    down = server.forward_keys({one.number: one.advertise_keys() for one in clients})
+    down = server.forward_messages({one: clients[one].share(down[one]) for one in down})
+    late = from_bits(clients[1].send_masked(down[1], own[1]), 32, 500)
+    server.forward_survivors({k: clients[k].send_masked(down[k], own[k]) for k in (0, 2)})
+    told = server.forward_survivors({k: clients[k].send_masked(down[k], own[k]) for k in (0, 2)})
+    unmasking = {k: clients[k].send_unmasking_shares(told[k]) for k in (0, 2)}
     key = secure_sum.X25519PrivateKey.from_private_bytes(recovered_secret(server._shares_of_secret(1, unmasking), 2))
     pairs = sum(
         secure_sum.signed_mask(
@@ -173,7 +173,7 @@ def test_graphs_are_regular_and_know_each_other(K: int, neighbours: int | None, 
 
 def sums(secure: Pairwise, values: Any, share: Any) -> Any:
     """What the server makes of it."""
-    return SumAlone(secure.coded(values, share > 0, int((share > 0).sum())), secure.fraction).mean(share)
+    return SumAlone(secure.encode_values(values, share > 0, int((share > 0).sum())), secure.fraction).mean(share)
 
 
 @settings(max_examples=40, deadline=None)
@@ -198,7 +198,7 @@ def test_rounding_is_half_a_step_at_most(seed: int, fraction: int) -> None:
 def test_the_condition_sums_as_the_protocol_does() -> None:
     """Bit for bit, in the same fixed point."""
     secure, values = Pairwise(bits=32, fraction=12), np.random.default_rng(2).normal(size=(1, 4, 11))
-    codes = secure.coded(values, np.ones(4, np.bool_), 4).values[0]
+    codes = secure.encode_values(values, np.ones(4, np.bool_), 4).values[0]
     total, _ = run_protocol(*parties(4, 11, 4), list(codes))
     assert np.array_equal(decode_sum(total, 32, 12) / 4, sums(secure, values, np.full(4, 0.25))[0])
 
@@ -210,13 +210,13 @@ def test_a_sum_that_would_overflow_is_refused() -> None:
     assert sums(secure, values, np.full(4, 0.25)) == 511.9375
     for bad in (values + 0.0625, -values - 0.0625, values * np.nan):
         with pytest.raises(FklError, match=r"secure\.bits=16.*raise bits or lower fraction"):
-            secure.coded(bad, all_of_them, 4)
-    assert secure.coded(values * [[[1], [1], [1], [9]]], all_of_them & [1, 1, 1, 0], 3).values[0, 3, 0] == 0
+            secure.encode_values(bad, all_of_them, 4)
+    assert secure.encode_values(values * [[[1], [1], [1], [9]]], all_of_them & [1, 1, 1, 0], 3).values[0, 3, 0] == 0
 
 
 def test_nothing_but_an_even_mean_is_told() -> None:
     """No client's values, and no mean that weighs them differently."""
-    one = SumAlone(Pairwise().coded(np.ones((1, 2, 3)), np.ones(2, np.bool_), 2), 16)
+    one = SumAlone(Pairwise().encode_values(np.ones((1, 2, 3)), np.ones(2, np.bool_), 2), 16)
     with pytest.raises(BadValue, match="secure=Pairwise: must be null if clients have different weights"):
         one.mean(np.array([0.3, 0.7]))
     with pytest.raises(BadValue, match="reads what each client sent"):

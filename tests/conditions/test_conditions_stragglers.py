@@ -53,11 +53,11 @@ def test_the_critical_path_of_links_in_closed_form() -> None:
     channel.down(message)
     channel.up(message)
     share = np.array([0.5, 0.5, 0.0])
-    assert channel.answered(share) is share
+    assert channel.shares_in_time(share) is share
     assert ledger.seconds[0] == pytest.approx([1 + 2 * (0.1 + 1.6)] * 2)  # 4.4; the other's 0.5 + 2 (0.2 + 0.8) = 2.5
     channel.open_round(0, np.array([True, True, True]))
     channel.up(message)  # 2.7, 1.5, and 9 + 0.3 + 3.2, which is late
-    assert channel.answered(np.full(3, 1 / 3)).tolist() == [0.5, 0.5, 0.0]
+    assert channel.shares_in_time(np.full(3, 1 / 3)).tolist() == [0.5, 0.5, 0.0]
     assert ledger.seconds[0] == pytest.approx([4.4 + 6.0] * 2)
 
 

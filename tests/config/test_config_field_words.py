@@ -34,7 +34,7 @@ def test_every_choice_is_found_in_any_case_with_or_without_dashes(
 ) -> None:
     group, name = choice
     spelled = "".join(draw.choice([sign.lower(), sign.upper()]) for sign in name.replace("_", between))  # type: ignore[attr-defined]
-    assert choices.Choices().spelled(group, spelled) == name
+    assert choices.Choices().spelled_name(group, spelled) == name
     assert compose_config(f"{group}={spelled}") == compose_config(f"{group}={name}")
 
 

@@ -80,12 +80,16 @@ def test_no_constant_of_a_grid_is_better_than_the_best_one(name, keys):
     main = column.removesuffix("_best_constant")
     targets = y[problem.present]
     grid = np.linspace(0, 8, 2001)
-    least = min(loss.shown(np.full(len(targets), one), targets)[main].mean() for one in grid)
+    least = min(loss.errors_of_predictions(np.full(len(targets), one), targets)[main].mean() for one in grid)
     assert main == loss.columns[0] and least - 1e-4 < best <= least + 1e-12
 
 
 def test_a_prediction_that_names_no_class_is_right_by_chance():
     two, three = pointwise_loss("hinge"), pointwise_loss("hinge")._replace(several=3)
-    assert two.shown(np.array([0.0, 2.0, -1.0]), np.array([1.0, 1.0, 1.0]))["error"].tolist() == [0.5, 0, 1]
-    said = three.shown(np.array([3.0, 2.0, -2.0]), np.array([0.0, 2.0, 2.0]), 0.0)["error"]
+    assert two.errors_of_predictions(np.array([0.0, 2.0, -1.0]), np.array([1.0, 1.0, 1.0]))["error"].tolist() == [
+        0.5,
+        0,
+        1,
+    ]
+    said = three.errors_of_predictions(np.array([3.0, 2.0, -2.0]), np.array([0.0, 2.0, 2.0]), 0.0)["error"]
     assert said.tolist() == pytest.approx([2 / 3, 0, 1])

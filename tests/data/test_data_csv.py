@@ -49,7 +49,7 @@ def columns_by_python(table, reading):
     """Each cell read by Python's own float, none by pandas."""
     cells = [row.split(table.sign) for row in table.body.decode().split(table.row_end)[:-1]]
     columns = zip(*cells, strict=True) if cells else [()] * table.width
-    return [FileColumn.of_text(CodedCells.of(map(str.strip, column)), reading) for column in columns]
+    return [FileColumn.of_text(CodedCells.from_cells(map(str.strip, column)), reading) for column in columns]
 
 
 @given(st.data())

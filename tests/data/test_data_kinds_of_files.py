@@ -36,4 +36,4 @@ def test_a_number_with_signs_or_a_unit_is_a_number(written):
 def test_advice_on_a_negative_number_keeps_its_sign_whatever_the_dash(dash, written):
     cell = written.format(dash)
     if Reading().number(cell) is None:
-        assert "such as -12.5 for this one" in Reading().hint(cell)
+        assert "such as -12.5 for this one" in Reading().advice_on_cell(cell)

@@ -93,4 +93,4 @@ def test_clients_of_files_are_those_of_the_source() -> None:
 def test_a_missing_package_is_named(tmp_path: Path) -> None:
     file = DataFile("airfare", "airfare.csv", None, package="no_such_package/datasets")
     with pytest.raises(FklError, match="install it with: pip install no_such_package"):
-        Store(tmp_path, offline=True).fetch(file)
+        Store(tmp_path, offline=True).fetch_file(file)

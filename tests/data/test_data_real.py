@@ -48,7 +48,7 @@ def test_wec_reads_real_rows_whose_total_is_linear_in_the_powers_as_in_the_simul
     loadmat = pytest.importorskip("scipy.io").loadmat
     subset = DataFile("wec", "Wave.mat", "https://nowhere.invalid/none.zip")
     need((subset,))
-    content = loadmat(io.BytesIO(lzma.decompress(STORE.find(subset).read_bytes())))
+    content = loadmat(io.BytesIO(lzma.decompress(STORE.find_file(subset).read_bytes())))
     sites = np.concatenate([content["X"].T, content["y"]], axis=1).reshape(4, 2300, 49)
     for file, rows in zip(named_dataset("wec").layout.used, sites, strict=True):
         np.savetxt(tmp_path / file["name"], rows, delimiter=",", fmt="%.17g")

@@ -80,7 +80,7 @@ def test_sites_are_nine_subspaces_with_their_own_samples():
     assert table.x.shape == (9005, 2) and np.array_equal(table.y, ellipse_labels(table.x)) and table.tested is None
     counts = np.bincount(table.site)
     assert len(counts) == len(table.site_names) == 9 and np.ptp(counts) <= 1
-    low, high = data.subspaces()
+    low, high = data.subspace_corners()
     assert (table.x >= low[table.site]).all() and (table.x <= high[table.site]).all()
     for site in range(9):
         mine = table.x[table.site == site]

@@ -32,7 +32,7 @@ def put(folder, name, content):
 def test_found_plain_or_compressed_in_either_folder(tmp_path, suffix, place):
     path = put(tmp_path, f"{place}numbers.csv{suffix}", PACK[suffix](CONTENT))
     store = Store(tmp_path, offline=True)
-    assert store.find(FILE) == store.fetch(FILE) == path and store.read(FILE) == CONTENT
+    assert store.find_file(FILE) == store.fetch_file(FILE) == path and store.read(FILE) == CONTENT
 
 
 def test_found_in_the_zip_or_in_a_zip_inside_it_by_base_name_and_no_deeper(tmp_path, zipped):
@@ -77,20 +77,20 @@ def test_what_is_damaged_or_another_is_refused_by_name(tmp_path, zipped, kind):
 def test_a_file_without_an_address_is_found_in_the_folder_or_not_at_all(tmp_path, web, offline):
     unserved = DataFile("toy", "numbers.mat", None, SHA, len(CONTENT), instead="dataset.input=raw")
     store = Store(tmp_path, offline, mirror=web.address)
-    for act in (store.read, store.fetch, store.check):
+    for act in (store.read, store.fetch_file, store.check_file):
         with pytest.raises(FklError, match=r"^toy: numbers.mat is not in [^\n]*no address is known") as caught:
             act(unserved)
         assert str(caught.value).endswith("put a copy there, or try dataset.input=raw")
         assert web.address not in str(caught.value)
-    assert web.requests == [] and store.find(unserved) is None
+    assert web.requests == [] and store.find_file(unserved) is None
     path = put(tmp_path, "toy/numbers.mat.gz", gzip.compress(CONTENT))
-    assert store.fetch(unserved) == path and store.read(unserved) == CONTENT
+    assert store.fetch_file(unserved) == path and store.read(unserved) == CONTENT
 
 
 def test_fetch_keeps_the_archive_and_fetches_once(tmp_path, web, zipped):
     web.pages["toy+data.zip"] = zip_of(zipped)
     store = Store(tmp_path, mirror=web.address)
-    assert store.fetch(FILE) == tmp_path / "toy" / "toy+data.zip"
+    assert store.fetch_file(FILE) == tmp_path / "toy" / "toy+data.zip"
     assert store.read(FILE) == CONTENT and web.requests == ["/toy+data.zip"]
     assert [path.name for path in (tmp_path / "toy").iterdir()] == ["toy+data.zip"]
     file = DataFile("toy", "other.csv", "https://nowhere.invalid/other.csv.bz2", SHA, len(CONTENT))
@@ -125,7 +125,7 @@ def test_a_bomb_in_place_of_a_file_of_unknown_size_is_not_unpacked_whole(tmp_pat
     taken = []
     monkeypatch.setattr("fkl.data.store.LARGEST", 2 << 20)
     with pytest.raises(FklError, match="is longer than 2 MiB"):
-        taken.extend(map(len, store.stream(file)))
+        taken.extend(map(len, store.stream_file(file)))
     assert sum(taken) <= 2 << 20
 
 

@@ -93,7 +93,7 @@ def test_each_column_at_each_site_and_what_is_decided(tmp_path):
     assert at["fuel", "erfurt"].only_there == "coal" and at["fuel", "aalen"].only_there == ""
     assert at["age", "aalen"].range == "20 to 26" and at["age", "dresden"].missing == "12 of 12"
     assert at["day", "berlin"].range == "2024-02-01 to 2024-02-12"
-    [line] = checked.apart()
+    [line] = checked.columns_apart()
     assert line.startswith("age of erfurt lies apart: its median is 270") and "another unit?" in line
 
 

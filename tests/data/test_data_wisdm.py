@@ -111,7 +111,7 @@ def test_participants_are_drawn_from_those_at_hand(folder):
 
 def test_real_files_are_whole_and_of_three_minutes():
     """One of two rates, one without jogging."""
-    at_hand = [file for file in Wisdm.data_files if STORE.find(file) is not None]
+    at_hand = [file for file in Wisdm.data_files if STORE.find_file(file) is not None]
     need(() if at_hand else Wisdm.data_files[:1])
     found = read(Wisdm(participants=min(4, len(at_hand))), STORE)
     assert found.broken == 0 and np.abs(found.table.x).max() < 20

@@ -109,7 +109,7 @@ def test_own_method(fkl: Callable[..., Answer], tmp_path: Path, monkeypatch: pyt
     (tmp_path / "my_conf" / "tune.yaml").write_text(ranges)
     (tmp_path / "study.yaml").write_text("config_dir: my_conf\nmethods: [my_method, vm_kofl]\ndatasets: [diabetes]\n")
     plan = Plan.read(tmp_path / "study.yaml")
-    assert {*plan.spaces(plan.datasets[0], plan.methods[0])} == {"algo.eta", "algo.lam"}
+    assert {*plan.search_space(plan.datasets[0], plan.methods[0])} == {"algo.eta", "algo.lam"}
 
 
 @pytest.mark.slow

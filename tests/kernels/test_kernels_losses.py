@@ -35,6 +35,6 @@ def test_a_gradient_is_the_slope_of_the_mean_loss(loss: str, count: tuple[int, i
 
     slope = (mean(theta + step * along) - mean(theta - step * along)) / (2 * step)
     if loss == "square":
-        errors = given.measures(rows, rows.predict(theta[..., None]))["mse"][..., 0]
+        errors = given.sums_of_errors(rows, rows.predict(theta[..., None]))["mse"][..., 0]
         np.testing.assert_allclose(errors, mean(theta) * size)
     np.testing.assert_allclose((given.gradient(rows, theta) * along).sum(axis=-1), slope, rtol=1e-8, atol=1e-9)

@@ -36,11 +36,11 @@ class ToyCiphertext:
 class ToyKeys(OneByOne):
     """Keys of `Toy`."""
 
-    def seal(self, value: int) -> ToyCiphertext:
+    def encrypt_number(self, value: int) -> ToyCiphertext:
         """Hide one number."""
         return ToyCiphertext(value + Toy.SECRET * int(np.random.default_rng(self.operations.encryptions).integers(99)))
 
-    def written(self, ciphertext: ToyCiphertext) -> int:
+    def number_of_ciphertext(self, ciphertext: ToyCiphertext) -> int:
         """Made positive."""
         return ciphertext.hidden + 2**200
 

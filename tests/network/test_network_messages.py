@@ -61,11 +61,13 @@ PAYLOADS: list[Payload] = [
     PerClient((silent := some_of(1)) * RANDOM.standard_normal((1, K, 6)), silent),
     RankOne(RANDOM.standard_normal((1, K, 2)), RANDOM.standard_normal((1, K, 3))),
     gradients(some_of(5)),
-    *(Quantised.nearest(RANDOM.standard_normal((1, K, 5)), bits) for bits in (2, 3, 8, 11, 16)),
-    Quantised.nearest((chosen := some_of(9))[..., None] * RANDOM.standard_normal((1, K, 9, 3)), 5, chosen),
-    Quantised.stochastic(RANDOM.standard_normal((1, K, 2, 3)), 4, RANDOM.random((1, K, 2, 3))),
+    *(Quantised.round_to_nearest(RANDOM.standard_normal((1, K, 5)), bits) for bits in (2, 3, 8, 11, 16)),
+    Quantised.round_to_nearest((chosen := some_of(9))[..., None] * RANDOM.standard_normal((1, K, 9, 3)), 5, chosen),
+    Quantised.round_at_random(RANDOM.standard_normal((1, K, 2, 3)), 4, RANDOM.random((1, K, 2, 3))),
     Sign().code((chosen := some_of(6))[..., None] * RANDOM.standard_normal((1, K, 6, 3)), chosen, False, list),
-    Quantised.nearest((chosen := np.arange(K)[None, :, None] > [0, 2])[..., None] * np.ones((1, K, 2, 1)), 5, chosen),
+    Quantised.round_to_nearest(
+        (chosen := np.arange(K)[None, :, None] > [0, 2])[..., None] * np.ones((1, K, 2, 1)), 5, chosen
+    ),
     *(TopK(share=share).code(RANDOM.standard_normal((1, K, 6, 5)), None, True, list) for share in (0.04, 0.1, 0.9)),
     TopK(share=0.1).code(RANDOM.standard_normal((1, K, 16)), None, True, list),  # two numbers of 4 bits: a byte
 ]

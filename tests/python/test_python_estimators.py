@@ -141,7 +141,7 @@ def test_scikit_learn_s_own_checks(model: object) -> None:
 def test_a_quantile_and_two_classes_are_those_of_fkl_run() -> None:
     x, y = make_friedman1(80, random_state=0)
     model = RakerRegressor(FEW, loss="quantile", level=0.9).fit(x, y / 30)
-    assert model._method() == Raker(loss="quantile", level=0.9)
+    assert model._make_method() == Raker(loss="quantile", level=0.9)
     words = np.array(["no", "yes"])[(y > y.mean()).astype(int)]
     classes = RakerClassifier(FEW, eta=2.0).fit(x, words)
     assert (classes.predict_proba(x)[:, 1] > 0.5).tolist() == (classes.predict(x) == "yes").tolist()

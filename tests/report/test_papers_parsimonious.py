@@ -116,7 +116,7 @@ def test_functions_are_compared_over_the_space_and_their_nodes(monkeypatch: pyte
     models = {"PF": SimpleNamespace(learned=[federated]), "PC": SimpleNamespace(learned=[centralized])}
     monkeypatch.setattr(parsimonious, "load_model", models.get)
     pair: Any = {name: SimpleNamespace(run=SimpleNamespace(folder=name)) for name in models}
-    low, high = (end(part, axis=0) for end, part in zip((np.min, np.max), Ellipses().subspaces(), strict=True))
+    low, high = (end(part, axis=0) for end, part in zip((np.min, np.max), Ellipses().subspace_corners(), strict=True))
     x = np.array([[a, b] for a in np.linspace(low[0], high[0], 8) for b in np.linspace(low[1], high[1], 8)])
     k = {(s, w): np.exp(-((x - s) ** 2).sum(axis=1) / (2 * w**2)) for s, w in (((0, 0), 2), ((1, 5), 2), ((1, 5), 4))}
     apart = 2 * k[(0, 0), 2] - 2 * k[(1, 5), 2] + 4 * k[(1, 5), 4]

@@ -55,7 +55,7 @@ def answer(ours: float, reading: str = AS_STATED, spread: float = 0.1, runs: int
 def outcome(*ours: CellAnswer, value: float | str = 100.0, reading: str = AS_STATED, **other: Any) -> object:
     """What becomes of a published cell where the paper is read so."""
     [cell] = published(value, *ours, **other)
-    return cell.judged(reading, BUILDS_ON, [AS_STATED]).mark
+    return cell.judged_by(reading, BUILDS_ON, [AS_STATED]).mark
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_a_paper_has_one_reading_and_false_numbers_stand_beside_the_count(monkey
         5, 1, 4, 5, 0,
     ]  # fmt: skip
     assert (shares["differ_by_one_reading"], shares["differ_by_chance"]) == (1, 0.25)
-    assert paper.tally() == {ONE: 4, OTHER: 1} and paper.tally("2") == {}
+    assert paper.tally_outcomes() == {ONE: 4, OTHER: 1} and paper.tally_outcomes("2") == {}
     assert (shares["by_one_reading_if_times_0.9"], shares["by_one_reading_if_times_1.1"]) == (0, 4)
     assert (shares["as_described_if_times_1.1"], shares["by_some_reading_if_times_1.1"]) == (1, 5)
     assert (shares["by_one_reading_if_another_methods"], shares["of_cells"]) == (2, 5)
@@ -171,7 +171,7 @@ def test_a_cell_has_the_number_and_the_mark_that_settled_it(monkeypatch: pytest.
         for (method, name, metric), (number, _) in ours.items()
     ]
     made = Evidence("mine", add_answers(cells, lambda cell: ours[cell.algorithm, cell.dataset, cell.metric][1], 2))
-    assert [(cell.mark, cell.decided_by) for cell in made.judged("1")][:6] == [
+    assert [(cell.mark, cell.decided_by) for cell in made.judged_cells("1")][:6] == [
         (TIME, AS_STATED), (ONE, VARIANT), (OTHER, AS_STATED), (DIFFERENT, VARIANT), (MISSING, AS_STATED),
         (ONE, VARIANT),
     ]  # fmt: skip

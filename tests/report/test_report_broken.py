@@ -75,7 +75,7 @@ def test_a_broken_run_is_told_from_a_whole_one(good: Path, kind: str) -> None:
 
 def test_five_broken_runs_are_named_and_the_others_counted(capsys: pytest.CaptureFixture[str]) -> None:
     for broken, rest in ((5, "damaged\n"), (6, "damaged; 1 more\n")):
-        Collected(broken={Path(str(number)): "damaged" for number in range(broken)}).warn()
+        Collected(broken={Path(str(number)): "damaged" for number in range(broken)}).warn_about_runs()
         assert capsys.readouterr().err.endswith(f"4: {rest}")
 
 

@@ -46,7 +46,9 @@ def others() -> dict[str, str]:
     rows = {"method": [f"method {k}" for k in range(200)], "test mse": np.arange(200) / 7}
     tables = {"words": words, "columns": columns, "rows": rows}
     title = "Means of {}, ± 95 % × 10⁻³"
-    return {name: Sheet.from_frame(pd.DataFrame(made), title.format(name)).latex() for name, made in tables.items()}
+    return {
+        name: Sheet.from_frame(pd.DataFrame(made), title.format(name)).latex_floats() for name, made in tables.items()
+    }
 
 
 def test_a_papers_floats_are_split_by_metric_without_times() -> None:
@@ -62,7 +64,7 @@ def test_what_does_not_fit_loses_columns_by_priority_and_stays_one_table() -> No
     rows = [[Shown(name), *[Shown("1234.5", "best", small="2.0")] * 9] for name in "AB"]
     sheet = Sheet(columns, rows, "Means.", label="mine", groups={1: "air"})
     for line, left in ((900, 9), (460, 6), (100, 3)):
-        latex = sheet.latex(line)
+        latex = sheet.latex_floats(line)
         assert latex.count(r"\begin{table}") == latex.count(r"\resizebox") == 1
         assert latex.count(r"\textbf{1234.5} {\scriptsize$\pm$ 2.0}") == 2 * left
         assert rf"\multicolumn{{{left + 1}}}{{@{{}}l}}{{\emph{{air}}}}" in latex

@@ -38,13 +38,13 @@ def test_a_table_says_the_same_in_every_language(tmp_path: Path) -> None:
     assert [file.name for file in files] == ["mine.csv", "mine.md", "mine.tex"]
     assert files[0].read_text().splitlines() == ["a_b,published,difference_percent", "x_1,>900,", "y,2.0,12.345"]
     assert "| y" in table.markdown and files[1].read_text().endswith("\nNotes.\n")
-    assert "x\\_1" in table.latex() and "difference \\\\ \\%" in table.latex()
+    assert "x\\_1" in table.latex_floats() and "difference \\\\ \\%" in table.latex_floats()
     rows = [[Shown("A|B"), Shown("1e-05", "best", "▲", "2")], [Shown("C"), Shown("3")]]
     sheet = Sheet([SheetColumn("method"), SheetColumn("error", True)], rows, "Title", "Means.", groups={0: "air & sea"})
     assert "| **air & sea** |" in sheet.markdown and r"| A\|B " in sheet.markdown
     assert "**1e-05** ± 2 ▲" in sheet.markdown and "<b>10⁻⁵</b>" in sheet.html
     assert sheet.csv == "method,error\nA|B,*1e-05* ± 2 ▲\nC,3\n"
-    assert r"\textbf{1e-05} {\scriptsize$\pm$ 2} $\triangle$" in sheet.latex()
+    assert r"\textbf{1e-05} {\scriptsize$\pm$ 2} $\triangle$" in sheet.latex_floats()
 
 
 DIFFERENCES = """## Differences

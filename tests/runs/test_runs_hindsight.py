@@ -26,7 +26,7 @@ def given() -> Experiment:
 
 def hindsight_loss(given: Experiment, cache: Path | None) -> NDArray[np.float64]:
     """What an experiment's records compare with."""
-    loss: NDArray[np.float64] = given.task.beside(given.algorithm, given.dictionary, cache)
+    loss: NDArray[np.float64] = given.task.hindsight_losses(given.algorithm, given.dictionary, cache)
     return loss
 
 

@@ -89,7 +89,7 @@ def test_another_run_s_checkpoint_is_not_read(tmp_path: Path, capsys: pytest.Cap
     checkpoint(tmp_path).save(PLACE, State(np.ones(3)), {})
     assert checkpoint(tmp_path, "another").place() is None
     assert "not used, so the run starts from the beginning (it belongs to another run)" in capsys.readouterr().err
-    checkpoint(tmp_path).remove()
+    checkpoint(tmp_path).delete_file()
     assert list(tmp_path.iterdir()) == []
 
 

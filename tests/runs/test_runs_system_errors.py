@@ -62,11 +62,11 @@ def test_a_download_that_a_disk_refuses_names_the_file(
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(Store, "_download", refuse)
+    monkeypatch.setattr(Store, "_download_file", refuse)
     file = DataFile("toy", "toy.csv", "https://nowhere.invalid/toy.csv", None)
     target = tmp_path / "toy" / "toy.csv"
     with pytest.raises(FklError, match=rf"{target}: cannot be written \({os.strerror(number)}\)"):
-        Store(tmp_path).fetch(file)
+        Store(tmp_path).fetch_file(file)
 
 
 COMMANDS = (

@@ -39,7 +39,7 @@ def test_a_task_tells_what_is_asked(name: str) -> None:
         drawn = [column for column in panel.curves if column in records.rounds and records.rounds[column].notna().any()]
         untold = file == "calibration" and "log_score" not in records.rounds
         assert drawn or untold or (file == "regret" and experiment.algorithm.lam == 0), file
-    line = experiment.task.describe()
+    line = experiment.task.describe_data()
     assert "features" in line and ("samples" in line or "rounds" in line)
     timed = "runtime_s" in records.rounds
     assert timed == (PLAYED[name][0] is VerticalTask)

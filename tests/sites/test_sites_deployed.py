@@ -56,18 +56,20 @@ def test_kills_of_server_and_sites_change_no_byte(tmp_path: Path) -> None:
                     return
                 what = moments.pop(due[0])
                 if what.startswith("site"):
-                    deployment.kill(what)
+                    deployment.kill_process(what)
                     deployment.start_site(int(what[-1]))
                 elif what == "server":
                     subprocess.run(["pkill", "-KILL", "-f", f"flwr-serverapp.*{HERE}:{deployment.link}"], check=True)
                 else:
-                    deployment.kill("superlink")
+                    deployment.kill_process("superlink")
                     deployment.start_link()
                 if not what.startswith("site"):
-                    deployment.kill("run", signal.SIGTERM)  # which would stream the log of a run without a server
+                    deployment.kill_process(
+                        "run", signal.SIGTERM
+                    )  # which would stream the log of a run without a server
 
             for _ in range(5):
-                deployment.run(project, heard)
+                deployment.run_project(project, heard)
                 [folder] = (tmp_path / name / "tried" / "flower").iterdir()
                 if (folder / "sites.csv").exists() and len(pd.read_csv(folder / "rounds.csv")) == 20:
                     break
@@ -153,7 +155,7 @@ def test_a_trial_whose_server_ends_early_says_so(
 
     monkeypatch.setattr(Deployment, "__enter__", lambda self: self)
     monkeypatch.setattr(Deployment, "__exit__", lambda *_: None)
-    monkeypatch.setattr(Deployment, "run", run)
+    monkeypatch.setattr(Deployment, "run_project", run)
     project, files = project_in(tmp_path, 5.0, (1, 1, 1))
     before = signal.getsignal(signal.SIGTERM)
     with nullcontext() if ended else pytest.raises(FklError, match=r"the server has ended early: see .*superlink\.log"):
@@ -175,4 +177,4 @@ def test_a_trial_whose_superlink_is_stopped_says_so(tmp_path: Path) -> None:
     with socket.create_server((HERE, deployment.link)) as port, deployment:
         port.close()
         with pytest.raises(FklError, match=r"superlink is about to end: see .*superlink\.log"):
-            deployment.run(tmp_path, print)
+            deployment.run_project(tmp_path, print)

@@ -29,7 +29,7 @@ def test_the_interval_over_seeds_covers_the_difference_on_these_rows() -> None:
     """Row 1; and the p value is that of the same interval. Wrong about other rows: the warning is needed (row 2)."""
     d, u = seeds_of_data_sets(5000)
     found = [from_seeds(np.exp(one / 10), np.ones(10)) for one in d]
-    ends = 10 * np.array([one.interval() for one in found])
+    ends = 10 * np.array([one.confidence_interval() for one in found])
     covered = (ends[:, 0] <= u) & (u <= ends[:, 1])
     assert covered.mean() == pytest.approx(0.95, abs=0.01)
     alarms = [one.p < 0.05 for one in found]
@@ -45,7 +45,7 @@ def test_units_of_equal_weight_have_students_t_as_scipy_has_it() -> None:
     for found in (seeds, from_clients(a, b), over):
         expected = ttest_1samp(found.d, 0)
         assert found.p == pytest.approx(expected.pvalue, rel=1e-9)
-        assert found.interval(0.9) == pytest.approx([*expected.confidence_interval(0.9)], rel=1e-9)
+        assert found.confidence_interval(0.9) == pytest.approx([*expected.confidence_interval(0.9)], rel=1e-9)
     assert np.isnan(from_seeds([1.1] * 10, [1.0] * 10).p), "nothing was random"
     assert ttest_rel(np.log(a), np.log(b)).pvalue == pytest.approx(seeds.p, rel=1e-9)
 
@@ -77,7 +77,7 @@ def test_a_failure_is_the_worst_rank_and_two_of_them_tie() -> None:
     assert both.d.tolist()[:2] == [0, np.inf]
     assert both.ranks[0] == 4 - (1 + 2 + 3)
     assert both.side == -1
-    assert np.isnan([both.m, both.V, *both.interval()]).all()
+    assert np.isnan([both.m, both.V, *both.confidence_interval()]).all()
     always = from_seeds([np.inf] * 6, [1.0] * 6)
     assert (always.side, always.p) == (1, 2 / 2**6)
 
@@ -129,7 +129,7 @@ def test_the_interval_over_rows_covers_where_the_errors_of_neighbours_are_alike(
         unseen = np.argsort(random.random((10, 20)), axis=1).repeat(50, axis=1) < 10
         a[unseen] = b[unseen] = np.nan
         found = from_rows(a, b, np.arange(1000))
-        low, high = found.interval()
+        low, high = found.confidence_interval()
         covered.append(low <= 0 <= high)
         factors.append(found.factor)
     assert np.mean(covered) >= 0.93

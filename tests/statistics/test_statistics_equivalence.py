@@ -118,7 +118,7 @@ def test_intervals_and_spreads_are_scipy_s() -> None:
     assert ["spreads differ, theirs 3" in one.why for one in found] == [True, False, False, True]
     for one in found:
         welch = ttest_ind_from_stats(103, one.s, 10, 100, 3, 15, equal_var=False)
-        assert 2 * t.sf(one.D / one.SE, one._nu(10)) == pytest.approx(welch.pvalue)
+        assert 2 * t.sf(one.D / one.SE, one._degrees_of_freedom(10)) == pytest.approx(welch.pvalue)
 
 
 def test_what_would_help_is_told() -> None:

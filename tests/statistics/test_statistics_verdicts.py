@@ -169,7 +169,7 @@ def test_a_look_has_its_own_level_and_interval() -> None:
     first, second = of_data_set(pair, look=10)
     assert (first.outcome, second.outcome) == (CANNOT_TELL, BETTER)
     assert second.p == pytest.approx(2 * second.difference.p)
-    low, high = pair["A", "C"].interval(0.99)
+    low, high = pair["A", "C"].confidence_interval(0.99)
     assert f"[{100 * np.expm1(low):.1f}, {100 * np.expm1(high):.1f}], p" in second.words
 
 

@@ -98,7 +98,7 @@ def test_all_is_there_and_the_answer_comes_first(done: Plan) -> None:
     assert {"setup.csv", "searched.md", "tests-diabetes-240pt.tex", "methods.tex", "paper.tex", "plan.yaml"} <= names
     assert len(told(done)) == 6 and len(pd.read_csv(done.folder / "trials.csv")) >= 2 * 2 * 3
     page = done.file.with_suffix(".html").read_text()
-    sentence = StudyAnswer.of(done).sentences[0]
+    sentence = StudyAnswer.compare_ended(done).sentences[0]
     assert sentence.split(" ")[0] in page[: page.index("Errors and costs")] and "://" not in page
     assert fkl.compare(done.folder).pivot.methods, "its folder can be compared as that of a sweep"
     said = (done.folder / "methods.tex").read_text(encoding="utf-8")
@@ -134,7 +134,7 @@ def test_tuned_and_judged_rows_are_apart_and_dealt_anew_in_each_seed(done: Plan)
 def test_a_study_that_was_interrupted_goes_on_to_the_same(
     done: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan, began, do = planned(tmp_path), [], StudyJob.do
+    plan, began, do = planned(tmp_path), [], StudyJob.do_job
 
     def interrupted(job: StudyJob) -> None:
         began.append(job)
@@ -142,10 +142,10 @@ def test_a_study_that_was_interrupted_goes_on_to_the_same(
             raise KeyboardInterrupt
         do(job)
 
-    monkeypatch.setattr(StudyJob, "do", interrupted)
+    monkeypatch.setattr(StudyJob, "do_job", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_study(plan)
-    assert 0 < len(told(plan)) < 6 and not StudyAnswer.of(plan).finished
+    assert 0 < len(told(plan)) < 6 and not StudyAnswer.compare_ended(plan).finished
     study(plan.file, status=True)
     run_study(plan)
     pd.testing.assert_frame_equal(told(plan), told(done))
@@ -159,7 +159,7 @@ def test_a_method_with_failed_seeds_has_no_figure_of_the_survivors(copied: Plan)
     file = judged(copied)[0].file
     note = json.loads(file.read_text())
     file.write_text(json.dumps({**note, "state": "failed", "error": None, "reason": "it diverged"}))
-    answer = StudyAnswer.of(copied)
+    answer = StudyAnswer.compare_ended(copied)
     frame = errors_frame(answer.judged).set_index("method")
     row, other = frame.loc[note["method"]], frame.drop(note["method"]).iloc[0]
     numbers = ["error", "sd", "r2", "uplink_bytes", "seconds", "below_mean_percent"]
@@ -177,7 +177,7 @@ def test_a_name_and_a_folder_decide_nothing(copied: Plan, done: Plan) -> None:
         methods = f"[{{algo: ofmkl_avg, name: {first}}}, {{algo: pooled_raker, name: {second}}}]"
         copied.file.write_text(re.sub("methods: .*", f"methods: {methods}", SMALL))
         renamed = Plan.read(copied.file)
-        answer = StudyAnswer.of(renamed)
+        answer = StudyAnswer.compare_ended(renamed)
         assert all(job.note for job in judged(renamed)) and answer.finished
         assert {answer.verdicts["diabetes"][0].a, answer.verdicts["diabetes"][0].b} == {first, second}
     study(copied.file)
@@ -210,7 +210,7 @@ def test_one_search_of_three_at_the_end_of_a_range_does_not_widen_it(tmp_path: P
     dataset, method = plan.datasets[0], plan.methods[0]
     for seed in range(3):
         found(lambda space, seed=seed: space.high if seed == 2 else space.middle)
-        StudyJob(plan, dataset, method, seed, 0).do()
+        StudyJob(plan, dataset, method, seed, 0).do_job()
     assert jobs.last_wave(plan, dataset, method) == 0
 
 
@@ -266,7 +266,7 @@ def test_each_claim_has_its_own_unit(claim: str, unit: str, units: int, tmp_path
     table = f"[{{dataset: file, path: {tmp_path / 'wards.csv'}, target: y, site: site, name: wards}}]"
     plan = planned(tmp_path, SMALL + f"claim: {claim}\n", ("[diabetes]", table))
     run_study(plan)
-    [one] = StudyAnswer.of(plan).verdicts["wards"]
+    [one] = StudyAnswer.compare_ended(plan).verdicts["wards"]
     assert (one.difference.unit, one.difference.n) == (unit, units)
     rows_of = {word for job in judged(plan) for word in job.words if word.startswith("rows=")}
     assert rows_of == ({"rows=late"} if claim == "time" else {f"rows=judge_{seed}" for seed in range(3)})
@@ -310,7 +310,7 @@ def test_seeds_read_the_whole_source_where_a_partition_takes_its_first_rows(tmp_
     [dataset], method = plan.datasets, plan.methods[0]
 
     def rows(job: StudyJob) -> NDArray[np.int64]:
-        run = plan.run((*job.words, *plan.middles(dataset, method)))
+        run = plan.checked_run((*job.words, *plan.words_of_middles(dataset, method)))
         problem = jobs.prepare_run(run).problem
         assert problem.rounds * problem.clients == 200
         there = np.flatnonzero(in_part(run.settings.rows, np.arange(9000) // 4500))
@@ -332,7 +332,7 @@ def test_a_data_set_ends_at_the_first_look_that_decides_all_its_pairs(
     text = re.sub("methods: .*", f"methods: {both}", SMALL)
     plan = planned(tmp_path, text, ("seeds: 3", "seeds: 10, looks: [5, 10]"))
     run_study(plan)
-    answer = StudyAnswer.of(plan)
+    answer = StudyAnswer.compare_ended(plan)
     [verdict] = answer.verdicts["diabetes"]
     assert answer.finished and sum(job.note is not None for job in judged(plan)) == 2 * ended
     assert verdict.difference.seeds == answer.judged[0].seeds == ended
@@ -350,7 +350,7 @@ def test_status_fits_a_screen_and_a_dry_run_counts_what_is_done(
     study(copied.file, status=True)
     status = capsys.readouterr().out.splitlines()
     assert status[0].startswith("study.yaml: all 6 judged runs have ended")
-    assert status[1] == f"  diabetes  {StudyAnswer.of(copied).brief('diabetes')}" and len(status) == 2
+    assert status[1] == f"  diabetes  {StudyAnswer.compare_ended(copied).brief_answer('diabetes')}" and len(status) == 2
     judged(copied)[0].file.unlink()
     study(copied.file, status=True)
     assert "  diabetes  6 of 6 searches, 5 of 6 judged runs" in capsys.readouterr().out
@@ -375,11 +375,11 @@ def test_a_study_in_which_fewer_than_two_methods_end_has_an_answer_and_a_page(
     assert "RF-GP on diabetes sends" in said and "over the budget of 4000" in said and "POF-MKL on diabetes" not in said
     study(plan.file)
     said = capsys.readouterr().out
-    answer = StudyAnswer.of(plan)
+    answer = StudyAnswer.compare_ended(plan)
     assert answer.finished and answer.sentences[0] in " ".join(said.split())
     expected = "only POF-MKL ended in all seeds" if len(others) > 1 else "no method ended in all seeds"
     assert expected in answer.sentences[0] and "best" not in answer.sentences[0].partition("; not better")[0]
-    assert expected in answer.brief("diabetes"), "so says --status"
+    assert expected in answer.brief_answer("diabetes"), "so says --status"
     assert expected in plan.file.with_suffix(".html").read_text(encoding="utf-8")
     assert "practically equal" not in methods_paragraph(answer)
 
@@ -391,7 +391,7 @@ def test_a_value_at_the_end_of_a_linear_range_is_widened_and_said(tmp_path: Path
     found(lambda space: space.low if not space.log else space.middle)
     run_study(plan)
     assert str(jobs.searched_space(plan, dataset, method)["algo.forget"]) == "0.8..1"
-    answer = StudyAnswer.of(plan)
+    answer = StudyAnswer.compare_ended(plan)
     said = " ".join(answer.sentences)
     assert "At the limit of its range: algo.forget of RF-GP (low end on diabetes)" in said
     paragraph = methods_paragraph(answer)
@@ -405,7 +405,7 @@ def test_a_value_at_the_end_of_a_linear_range_is_widened_and_said(tmp_path: Path
     plan = planned(tmp_path / "high", SMALL, ("{algo: pooled_raker, name: Raker_p}", "rf_gp"))
     found(lambda space: space.high if not space.log else space.middle)
     for job in (StudyJob(plan, plan.datasets[0], plan.methods[1], seed, 0) for seed in range(3)):
-        job.do()
+        job.do_job()
     assert jobs.ends_of(plan, plan.datasets[0], plan.methods[1], 0) == []
 
 
@@ -418,7 +418,7 @@ def test_a_method_without_ranges_is_called_not_tuned(tmp_path: Path, found: Call
         ("{algo: pooled_raker, name: Raker_p}", "{algo: vm_kofl, eta: 1, step_factor: 0.1, name: Mine}"),
     )
     run_study(plan)
-    answer = StudyAnswer.of(plan)
+    answer = StudyAnswer.compare_ended(plan)
     assert "Not tuned: Mine." in answer.sentences
     assert [row[0].text for row in results_sheet(errors_frame(answer.judged)).rows] == ["OFMKL-Avg", "Mine, not tuned"]
     assert [*setup_frame(plan, answer.judged)["trials"]] == ["2", "not tuned"]
@@ -440,7 +440,7 @@ def test_headline_bold_row_and_differences_use_one_mean(copied: Plan) -> None:
     """The arithmetic mean of A is larger, its geometric mean smaller: over seeds, log ratios decide all three."""
     plan = planned(copied.file.parent, SMALL + "claim: seeds\n")
     noted(plan, {"OFMKL-Avg": [0.1, 0.1, 1.0], "Raker_p": [0.25, 0.25, 0.27]}, mse_running_mean=0.3)
-    answer = StudyAnswer.of(plan)
+    answer = StudyAnswer.compare_ended(plan)
     frame = errors_frame(answer.judged).set_index("method")
     [verdict] = answer.verdicts["diabetes"]
     assert np.log(frame["error"]["OFMKL-Avg"] / frame["error"]["Raker_p"]) == pytest.approx(verdict.difference.m)
@@ -466,7 +466,7 @@ def test_a_method_that_does_not_beat_every_baseline_is_marked(
     """Below the mean target, but not below the best constant or the last target, is not better than a constant."""
     baselines = {"mse_running_mean": mean, "mse_last_value": last, "mse_best_constant": best}
     noted(copied, {"OFMKL-Avg": [0.2, 0.2, 0.2], "Raker_p": [0.05, 0.05, 0.05]}, **baselines)
-    answer = StudyAnswer.of(copied)
+    answer = StudyAnswer.compare_ended(copied)
     told = answer.sentences[0].partition("; not better than ")[2]
     assert (beaten_by in told) if beaten_by else not told
     table = results_sheet(errors_frame(answer.judged))
@@ -482,7 +482,7 @@ def test_the_answer_counts_data_sets_and_compares_at_equal_bytes(tmp_path: Path,
     )
     plan = planned(tmp_path, text, SHORT, ("[diabetes]", "[diabetes, synthetic]"))
     run_study(plan)
-    answer = StudyAnswer.of(plan)
+    answer = StudyAnswer.compare_ended(plan)
     said = answer.sentences
     assert said[0].startswith("Over 2 data sets, smallest errors of the methods: ") and said[0].endswith(
         "a test needs 5."
@@ -498,7 +498,9 @@ def test_the_answer_counts_data_sets_and_compares_at_equal_bytes(tmp_path: Path,
         tmp_path, SMALL, ("set: [", "set: [partition=iid, partition.rounds=20, "), ("[diabetes]", f"[{data}]")
     )
     run_study(plan)
-    assert not any("equal bytes" in words or words.startswith("Over") for words in StudyAnswer.of(plan).sentences)
+    assert not any(
+        "equal bytes" in words or words.startswith("Over") for words in StudyAnswer.compare_ended(plan).sentences
+    )
 
 
 def test_a_forecast_counts_the_time_before_and_after_the_rounds(
@@ -524,7 +526,7 @@ def test_keys_that_count_for_each_client_and_variants_left_out_are_named(tmp_pat
     text = re.sub("set: .*", "set: [kernels=rbf_single, kernels.D=4]", text)
     plan = planned(tmp_path, text)
     run_study(plan)
-    answer = StudyAnswer.of(plan)
+    answer = StudyAnswer.compare_ended(plan)
     [said] = answer.unlike
     assert said.startswith("FALKON (pooled) is one client, and algo.centres counts for each client")
     assert said in answer.sentences and any(note.startswith("FALKON (alone) is left out: ") for note in answer.notes)
@@ -547,7 +549,10 @@ def test_each_sentence_on_methods_is_of_what_was_done(
     found(lambda space: space.middle)
     plan = planned(tmp_path, SMALL, (old, new))
     run_study(plan)
-    paragraph, other = methods_paragraph(StudyAnswer.of(plan)), methods_paragraph(StudyAnswer.of(done))
+    paragraph, other = (
+        methods_paragraph(StudyAnswer.compare_ended(plan)),
+        methods_paragraph(StudyAnswer.compare_ended(done)),
+    )
     assert said in paragraph and said not in other
     assert instead in other and (not instead or instead not in paragraph)
 
@@ -574,7 +579,7 @@ def test_a_study_says_how_rows_were_dealt(
     changes = ("datasets: [diabetes]", f"datasets: [{data}]"), ('"kernels.smallest', f'{size}, "kernels.smallest')
     plan = planned(tmp_path, SMALL.replace('"kernels.D=4", ', "") + f"beside: [{beside}]\nclaim: seeds\n", *changes)
     study(plan.file)
-    answer = StudyAnswer.of(plan)
+    answer = StudyAnswer.compare_ended(plan)
     said = f"Rows were dealt by partition={name} ({order})."
     captions = [text for path in plan.folder.glob("*.tex") for text in re.findall(r"\\caption\{.*", path.read_text())]
     assert len(captions) >= 9 and all(said.replace("_", r"\_") in caption for caption in captions)

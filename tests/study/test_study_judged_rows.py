@@ -84,7 +84,7 @@ def plan_of(folder: Path, frame: pd.DataFrame, case: tuple[str, ...]) -> Plan:
 def trials(plan: Plan, method: int) -> list[dict[str, Any]]:
     """The trials of the first search of a method, without the time that they took."""
     job = StudyJob(plan, plan.datasets[0], plan.methods[method], 0, wave=0)
-    job.do()
+    job.do_job()
     found: list[dict[str, Any]] = json.loads(job.file.read_text())["trials"]
     return [{key: value for key, value in trial.items() if key != "seconds"} for trial in found]
 

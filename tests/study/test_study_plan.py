@@ -86,8 +86,8 @@ def test_every_method_says_what_is_searched_over_and_has_these_keys(name: str) -
 def test_studies_that_ship_can_be_read(file: Path) -> None:
     plan = Plan.read(file)
     for method in plan.methods:
-        assert plan.spaces(plan.datasets[0], method)
-        plan.run((*plan.words_of(plan.datasets[0], method), *plan.middles(plan.datasets[0], method)))
+        assert plan.search_space(plan.datasets[0], method)
+        plan.checked_run((*plan.words_of(plan.datasets[0], method), *plan.words_of_middles(plan.datasets[0], method)))
 
 
 def test_ranges() -> None:
@@ -95,7 +95,7 @@ def test_ranges() -> None:
     assert (eta.low, eta.high, eta.log) == (1e-3, 3.0, True)
     assert Range.read("depth", "2..6").low == 2
     assert [eta.end_of(value) for value in (0.0011, 0.05, 2.9)] == ["low", "", "high"]
-    assert str(eta.widened("high")) == "log 0.001..30"
+    assert str(eta.widen_ends("high")) == "log 0.001..30"
     middles = [Range.read("key", text).middle for text in ("log 0.01..100", "0.5..1.5", "2..6", ["a", "b", "c"])]
     assert middles == [1.0, 1.0, 4, "b"]
     with pytest.raises(BadValue, match="eta="):
@@ -114,21 +114,21 @@ def test_ranges() -> None:
 def test_every_range_has_two_ends_and_grows_at_either(text: str, low: str, high: str) -> None:
     one = Range.read("key", text)
     assert [one.end_of(value) for value in (one.low, one.middle, one.high)] == ["low", "", "high"]
-    assert (str(one.widened("low")), str(one.widened("high"))) == (low, high)
+    assert (str(one.widen_ends("low")), str(one.widen_ends("high"))) == (low, high)
 
 
 def test_a_range_grows_as_far_as_its_key_allows() -> None:
     beta = Range.read("beta", "0.0..0.95")
-    assert str(beta.widened("high", lambda value: 0 <= value < 1)) == "0..0.98"
-    assert beta.widened("low", lambda value: 0 <= value < 1) is None, "0 is the key's own limit"
+    assert str(beta.widen_ends("high", lambda value: 0 <= value < 1)) == "0..0.98"
+    assert beta.widen_ends("low", lambda value: 0 <= value < 1) is None, "0 is the key's own limit"
     depth = Range.read("depth", "2..6")
-    assert str(depth.widened("low", lambda value: value >= 1)) == "1..6"
-    assert depth.widened("high", lambda value: value <= 6) is None
+    assert str(depth.widen_ends("low", lambda value: value >= 1)) == "1..6"
+    assert depth.widen_ends("high", lambda value: value <= 6) is None
     rate = Range.read("rate", "log 0.05..1")
-    assert rate.widened("high", lambda value: 0 < value <= 1) is None
+    assert rate.widen_ends("high", lambda value: 0 < value <= 1) is None
     numbers = Range.read("N", [5, 11, 51])
     assert [numbers.end_of(value) for value in numbers.values] == ["low", "", "high"]
-    assert numbers.widened("high") is None and Range.read("N", [11, 51]).end_of(11) == ""
+    assert numbers.widen_ends("high") is None and Range.read("N", [11, 51]).end_of(11) == ""
     assert Range.read("loss", ["a", "b", "c"]).end_of("a") == Range.read("flag", [True, False]).end_of(True) == ""
 
 
@@ -137,11 +137,13 @@ def test_ranges_that_ship_know_the_limits_of_their_keys(tmp_path: Path, name: st
     """A wider range, where there is one, has an end that a run accepts."""
     plan = read(tmp_path, f"methods: [{name}, {{algo: {name}, name: other}}]\ndatasets: [diabetes]\n")
     [dataset], method = plan.datasets, plan.methods[0]
-    for key, space in plan.spaces(dataset, method).items():
+    for key, space in plan.search_space(dataset, method).items():
         for end in ("low", "high"):
-            wider = plan.widened(dataset, method, key, space, end)
+            wider = plan.widen_range(dataset, method, key, space, end)
             value = getattr(space if wider is None else wider, end)
-            plan.run((*plan.words_of(dataset, method), *plan.middles(dataset, method), f"{key}={value}"))
+            plan.checked_run(
+                (*plan.words_of(dataset, method), *plan.words_of_middles(dataset, method), f"{key}={value}")
+            )
             assert wider is None or wider.end_of(getattr(space, end)) in ("", end)
 
 

@@ -47,8 +47,8 @@ def verdict_of(number: int, kind: str, a: str, b: str, folder: Path) -> PairVerd
     plan = Plan.read(file)
     for _, jobs in study_stages(plan, plan.datasets[0]):
         for job in jobs:
-            job.do()
-    [one] = StudyAnswer.of(plan).verdicts[plan.datasets[0].name]
+            job.do_job()
+    [one] = StudyAnswer.compare_ended(plan).verdicts[plan.datasets[0].name]
     rmtree(mine)
     return one
 

@@ -41,10 +41,10 @@ def test_on_a_path_the_printed_rate_is_broken_and_the_corrected_one_is_close() -
     """V falls by 0.9991 in the slowest iteration, where the paper promises 0.9973."""
     path = record(on_a_path(30, Dkla(iterations=1000, lam=50 * 30, rho=5.0)))
     slowest, slowest_printed = ((V[1:] / V[:-1]).max() for V in (path.V, path.printed_V))
-    assert path.factor(1) == pytest.approx(0.9973, abs=1e-4)
+    assert path.contraction_factor(1) == pytest.approx(0.9973, abs=1e-4)
     assert slowest_printed == pytest.approx(0.9991, abs=1e-4)
-    assert slowest_printed > path.factor(1)
-    assert slowest <= path.factor(-1) < slowest + 2e-4
+    assert slowest_printed > path.contraction_factor(1)
+    assert slowest <= path.contraction_factor(-1) < slowest + 2e-4
 
 
 def test_without_censoring_theorem_5_is_theorem_4() -> None:
@@ -59,7 +59,7 @@ def test_without_censoring_theorem_5_is_theorem_4() -> None:
     seen = record(of_agents(method, *regression(0)))
     moved = np.sqrt(0.3 * 12) * 2.0 * 0.5  # 6 edges
     assert seen.censored.ravel() == pytest.approx(
-        [np.sqrt(seen.V[0]), np.sqrt(seen.V[0] * seen.factor(-1)) + moved], rel=1e-12
+        [np.sqrt(seen.V[0]), np.sqrt(seen.V[0] * seen.contraction_factor(-1)) + moved], rel=1e-12
     )
 
 

@@ -82,7 +82,7 @@ def test_the_right_side_is_the_limit_of_the_paper_s_recursions() -> None:
     weights = gamma * (1 - gamma * method.lam) ** np.arange(3000)
     assert (weights**2).sum() * (1 + np.sqrt(2)) ** 2 <= features
     for form, constant in (("printed", 1.0), ("corrected", 0.25)):
-        error, sides = norm, record.right(constant)[:, 0]
+        error, sides = norm, record.right_side(constant)[:, 0]
         beta_3 = 2 * gamma**1.5 * constant * (1 + np.sqrt(2)) / np.sqrt(method.lam)
         for step in range(1, 3001):
             if step in t:

@@ -47,10 +47,11 @@ def two_agents(gamma: float, apart: float, eps: float = 0.0) -> parsimonious.Par
     """With one sample each, of class 1."""
     quadrature = Quadrature.over_box(np.array([[-5.0], [apart + 5]]), 20001, [1.0])
     x, y = np.array([[0.0], [apart]]), np.ones(2)
-    whole = maximise_dual(Dual.single(quadrature, x, y, gamma, eps), 1000, 1e-12)
+    whole = maximise_dual(Dual.single_problem(quadrature, x, y, gamma, eps), 1000, 1e-12)
     own = maximise_dual(Dual.of_agents(quadrature, x, y, np.arange(2), gamma, eps), 1000, 1e-12)
     sums = [
-        (parsimonious.DualSum.of(own.problem, mu, whole.problem),) for mu in (own.mu, whole.mu.reshape(own.mu.shape))
+        (parsimonious.DualSum.compare_problems(own.problem, mu, whole.problem),)
+        for mu in (own.mu, whole.mu.reshape(own.mu.shape))
     ]
     return parsimonious.ParsimoniousRecord((whole,), (own,), (whole,), *sums)
 

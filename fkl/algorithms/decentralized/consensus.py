@@ -234,7 +234,7 @@ class Dkla(Consensus):
         """Iteration k = t + 1: minimise given the neighbours' theta of iteration k - 1, and broadcast theta."""
         c = self.lam / samples.agents + self.rho * inbox.degree
         v = self.rho * (inbox.degree[:, None] * own.theta_hat + inbox.sum("theta")) - own.gamma
-        theta = samples.minimise(c, v, own.theta)  # eq. (18a)
+        theta = samples.minimise_proximal(c, v, own.theta)  # eq. (18a)
         everyone = common.xp.ones(theta.shape[:2], np.bool_)
         return DklaState(theta, own.gamma, own.theta_hat), ThetaMessage(PerClient(theta)), everyone
 
@@ -284,7 +284,7 @@ class LinkDkla(Consensus):
     ) -> tuple[ConsensusState, LinkMessage, NDArray[np.bool_]]:
         """Iteration k = t + 1: theta_i = argmin R_i(theta) + rho d_i |theta|^2 - (sum_j z_ij)'theta; send q_ij."""
         c = self.lam / samples.agents + self.rho * inbox.degree
-        theta = samples.minimise(c, inbox.sum("z"), own.theta)
+        theta = samples.minimise_proximal(c, inbox.sum("z"), own.theta)
         q = 4 * self.rho * inbox.on_links(theta) - inbox.held["z"]
         everyone = common.xp.ones(theta.shape[:2], np.bool_)
         return ConsensusState(theta), LinkMessage(OnLinks(q)), everyone

@@ -95,7 +95,7 @@ class Odkla(WithLoss, OnStreams):
         bank = common.bank
         return common.xp.zeros((bank.replicates, *agents, bank.kernels, bank.width))
 
-    def proximal(self, common: Common) -> float:
+    def proximal_weight(self, common: Common) -> float:
         """Weight 1 / eta of the proximal term, for a horizon of T rounds."""
         return float(np.sqrt(common.rounds)) if self.eta is None else 1 / self.eta
 
@@ -116,7 +116,7 @@ class Odkla(WithLoss, OnStreams):
         loss = self.pointwise.value(f, y) + self.lam * squared_norm
         outcome = Outcome(f[..., 0], loss, lambda: squared_norm[..., 0])
         # The weight of the proximal term, and the number of neighbours of each agent
-        near, d = self.proximal(common), inbox.degree[:, None, None]
+        near, d = self.proximal_weight(common), inbox.degree[:, None, None]
         # Gradient of the loss at theta_t, and the pull of the neighbours' theta_hat and the agent's own
         gradient = self.pointwise.derivative(f, y)[..., None] * z + 2 * self.lam * theta
         pull = self.rho * (d * own.theta_hat + inbox.sum("theta"))
@@ -232,7 +232,7 @@ class Domkl(Odkla):
         log_w = log_w - log_w.max(axis=-1, keepdims=True)
         # For each kernel, the proximal step minimises L_t + |theta - theta_t|^2 / (2 eta) + gamma'theta + rho sum_n
         # |theta - middle_in|^2: it solves (c I + 2 z z') theta = b, in which z z' has rank one.
-        near, d = self.proximal(common), inbox.degree[:, None, None]
+        near, d = self.proximal_weight(common), inbox.degree[:, None, None]
         pull = self.rho * (d * own.theta_hat + inbox.sum("theta"))
         b = near * theta + pull - own.gamma + 2 * samples.y[:, None, None] * z
         c = near + 2 * self.rho * d + 2 * self.lam

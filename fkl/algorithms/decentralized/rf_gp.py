@@ -166,7 +166,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         # Agree with the neighbours first, so all agents compute posteriors from nearly the same sums
         xp, t, P, K = common.xp, turn.t, common.bank.width, common.clients
         decided, noise = own.decided, own.noise
-        own, moments, totals = self.agreed(own, inbox, self.sends_in_round(t))
+        own, moments, totals = self.mix_moments(own, inbox, self.sends_in_round(t))
         # A share is 1/K of all sums; the agent's newest samples are not yet in it
         gram, pull = _unpack_moments(K * moments + own.own_moments, P)
         totals = K * totals + own.own_totals
@@ -179,7 +179,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         root, theta, evidence = kernel_posterior(common, gram, pull, totals, noise)
         return replace(own, noise=noise, root=root, theta=theta, evidence=evidence, decided=decided)
 
-    def agreed(self, own: AgentSums, inbox: Inbox, told: bool) -> tuple[AgentSums, Array, Array]:
+    def mix_moments(self, own: AgentSums, inbox: Inbox, told: bool) -> tuple[AgentSums, Array, Array]:
         """The state after a consensus step, and the agent's shares of all moments and totals."""
         if told:  # otherwise the inbox has messages of an earlier round
             own = replace(own, moments=inbox.mix("moments", own.moments), totals=inbox.mix("totals", own.totals))
@@ -241,7 +241,7 @@ class DRfGp(ConsensusRfGp):
         log_w = common.clients * _average_with_neighbours("log_w", own.log_w, inbox)
         return replace(super().hear(common, own, inbox, samples, turn), evidence=log_w)
 
-    def agreed(self, own: AgentSums, inbox: Inbox, told: bool) -> tuple[AgentSums, Array, Array]:
+    def mix_moments(self, own: AgentSums, inbox: Inbox, told: bool) -> tuple[AgentSums, Array, Array]:
         """The averages of the agent's and its neighbours' moments and totals; the state keeps the agent's own sums."""
         return (
             own,

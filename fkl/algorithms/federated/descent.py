@@ -92,7 +92,7 @@ class Descent(WithLoss, Federated):
         """The learning rate eta for a horizon of T rounds."""
         return self.eta if self.eta is not None else float(1 / np.sqrt(rounds))
 
-    def gradients(
+    def client_gradients(
         self,
         common: Common,
         samples: Samples,
@@ -205,7 +205,7 @@ class OfmklAvg(Descent):
         loss = self.pointwise.value(f, samples.y[:, None]) + self.lam * squared_norms(theta)[:, None]
         even = common.xp.full_like(f, 1 / bank.kernels)
         outcome = Outcome(f.mean(axis=-1), loss, lambda: mixture_norm(even, theta))
-        return None, Gradients(self.gradients(common, samples, theta, f)), outcome
+        return None, Gradients(self.client_gradients(common, samples, theta, f)), outcome
 
     def functions(self, world: World, state: StarState, t: int) -> tuple[OnFeatures, ...]:
         """The function that averages the server's kernels."""
@@ -274,7 +274,7 @@ class VmKofl(Descent):
         loss = self.pointwise.value(f, samples.y[:, None]) + self.lam * squared_norms(theta)[:, None]
         everyones = common.xp.broadcast_to(w, f.shape)
         outcome = Outcome((w * f).sum(axis=-1), loss, lambda: mixture_norm(everyones, theta))
-        return None, LossesAndGradients(PerClient(loss), self.gradients(common, samples, theta, f)), outcome
+        return None, LossesAndGradients(PerClient(loss), self.client_gradients(common, samples, theta, f)), outcome
 
     def server(
         self, common: Common, server: VmKoflServer, up: LossesAndGradients, share: Array, turn: Turn

@@ -90,7 +90,7 @@ class FedPoe(Descent):
         of_mixtures = self.pointwise.value(mixed, y)
         learned = MixtureClient(own_theta, client.log_w - here[..., None] * loss, client.log_ab - here * of_mixtures)
         # Gradients at the server's theta only: the client's own theta has moved already
-        gradients = Gradients(self.gradients(common, samples, theta, together))
+        gradients = Gradients(self.client_gradients(common, samples, theta, together))
         every = loss.reshape(*loss.shape[:2], -1)
         return learned, gradients, Outcome(y_hat, every, lambda: (ab * (w * norms).sum(axis=-1)).sum(axis=-1))
 

@@ -88,11 +88,11 @@ class ModelSelection(WithLoss, Federated):
         """U_i of every kernel, (N,)."""
         return np.full(N, self.U) if self.norms is None else np.array(self.norms, np.float64)
 
-    def complexities(self, N: int) -> NDArray[np.float64]:
+    def largest_losses(self, N: int) -> NDArray[np.float64]:
         """C_i, the largest possible loss of a kernel: (U_i + Y)^2 for a squared one."""
-        return self.pointwise.largest(self.bounds(N), self.Y)[0]
+        return self.pointwise.largest_values(self.bounds(N), self.Y)[0]
 
-    def spread(self, N: int) -> float:
+    def extra_variance(self, N: int) -> float:
         """(N - J) / (J - 1): the extra variance of estimates from J kernels instead of all."""
         return 0.0 if self.J == N else (N - self.J) / (self.J - 1)
 
@@ -100,16 +100,18 @@ class ModelSelection(WithLoss, Federated):
         """Learning rate eta of p for a horizon of T rounds; the theoretical rate depends on the number of clients."""
         if self.eta is not None:
             return self.eta
-        a = self.spread(N)
+        a = self.extra_variance(N)
         eta = np.sqrt(np.log(max(N * rounds, 2))) / (2 * np.sqrt(rounds * (1 + a / clients)))
         return float(min(eta, 1 / (2 * a)) if a else eta)
 
-    def steps(self, N: int, t: int, clients: int) -> NDArray[np.float64]:
+    def step_sizes(self, N: int, t: int, clients: int) -> NDArray[np.float64]:
         """Step sizes lambda_{t,i} of theta in round t, from 0, (N,)."""
         if self.step_size is not None:
             return np.full(N, self.step_size)
-        U, a = self.bounds(N), self.spread(N)
-        G = self.pointwise.largest(U, self.Y)[1]  # largest possible gradient if |theta_i| <= U_i, |z| = 1, |y| <= Y
+        U, a = self.bounds(N), self.extra_variance(N)
+        G = self.pointwise.largest_values(U, self.Y)[
+            1
+        ]  # largest possible gradient if |theta_i| <= U_i, |z| = 1, |y| <= Y
         xp = array_namespace(t) if is_traced(t) else np
         return U / (2 * G * np.sqrt(1 + a / clients)) / xp.sqrt(xp.maximum(a**2, t + 1))
 
@@ -122,7 +124,7 @@ class ModelSelection(WithLoss, Federated):
             p[smallest] = 1 - p.sum() + p[smallest]
         return common.xp.asarray(np.log(p))
 
-    def chances(self, log_p: Array) -> Array:
+    def draw_probabilities(self, log_p: Array) -> Array:
         """P_i = P[i in {A_1, ..., A_J}] = (N - J) / (N - 1) p_i + (J - 1) / (N - 1)."""
         xp, N = array_namespace(log_p), log_p.shape[-1]
         if self.J == N:
@@ -257,13 +259,13 @@ class FomdOms(ModelSelection):
         """
         # Step sizes by kernel; a kernel that no client has drawn has the gradient 0
         N, K = common.bank.kernels, server.clients
-        P = self.chances(server.log_p)
-        steps = common.xp.asarray(self.steps(N, turn.t, K))
+        P = self.draw_probabilities(server.log_p)
+        steps = common.xp.asarray(self.step_sizes(N, turn.t, K))
         # 1 / P_i makes the means unbiased: a kernel is drawn for a client with probability P_i
         theta = server.theta - (steps / P)[..., None] * up.theta.mean(share)
         # The same estimate of the losses, for the step on p
         c, eta = up.losses.mean(share) / P, self.rate(N, common.rounds, K)
-        log_p = mirror_step(server.log_p, c, eta, common.xp.asarray(self.complexities(N)))
+        log_p = mirror_step(server.log_p, c, eta, common.xp.asarray(self.largest_losses(N)))
         return KernelsServer(project_into_balls(theta, common.xp.asarray(self.bounds(N))), log_p, K)
 
     def functions(self, world: World, state: StarState, t: int) -> tuple[OnFeatures, ...]:
@@ -311,17 +313,17 @@ class NcoOms(ModelSelection):
         # Draw by this client's own p
         bank, xp, N = common.bank, common.xp, common.bank.kernels
         index, chosen = self.draw(client.log_p, turn.vectors(Role.SELECTION, 1 + N))
-        P = self.chances(client.log_p)
+        P = self.draw_probabilities(client.log_p)
         here = samples.present.astype(np.float64)
         # Kernels that were not drawn have step size 0 and keep their theta. 1 / P_i makes the other steps unbiased
-        steps = xp.where(chosen, xp.asarray(self.steps(N, turn.t, 1)) / P, 0.0)
+        steps = xp.where(chosen, xp.asarray(self.step_sizes(N, turn.t, 1)) / P, 0.0)
         given = samples.x, samples.y, here, client.theta, steps, 0.0, self.pointwise
         # Predict, and take the steps, in one call
         f, squared_norm, theta = bank.descend(*given)
         # The step on p, for present clients only
         loss = self.pointwise.value(f, samples.y[:, None])
         c, eta = xp.where(chosen, loss / P, 0.0), self.rate(N, common.rounds, 1)
-        after = mirror_step(client.log_p, c, eta, xp.asarray(self.complexities(N)))
+        after = mirror_step(client.log_p, c, eta, xp.asarray(self.largest_losses(N)))
         log_p = xp.where(samples.present[:, None], after, client.log_p)
         y_hat, of_first = (xp.take_along_axis(all_, index[..., None], axis=-1)[..., 0] for all_ in (f, squared_norm))
         outcome = Outcome(y_hat, loss + self.lam * squared_norm, lambda: of_first)

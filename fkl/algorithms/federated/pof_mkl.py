@@ -93,7 +93,7 @@ class PofMkl(Descent):
         # Draw a bin by the weights before or after the update, as the key says
         by = log_w if self.bins_by == "current" else updated
         chosen, p = choose_bin(by, self.M, self.xi, turn.uniform(Role.SELECTION))
-        gradients = self.gradients(common, samples, theta, f, chosen / p, chosen)  # eq. (9)
+        gradients = self.client_gradients(common, samples, theta, f, chosen / p, chosen)  # eq. (9)
         return WeightsClient(updated), Gradients(gradients), Outcome(y_hat, loss, lambda: mixture_norm(w, theta))
 
     def log_weights(self, state: StarState) -> Array:

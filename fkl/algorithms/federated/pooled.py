@@ -80,7 +80,7 @@ class Pooled(Federated, OnlineLearner):
         nothing = np.zeros((1, common.dimension))
         total = common.rounds * clients
         return Serving(
-            self._learner(_world_of_learner(common, total, nothing, np.zeros(1))), 0, total, nothing, nothing
+            self._first_state(_world_of_learner(common, total, nothing, np.zeros(1))), 0, total, nothing, nothing
         ), None
 
     def broadcast(self, common: Common, server: Serving, turn: Turn) -> PredictionMessage | None:
@@ -111,7 +111,7 @@ class Pooled(Federated, OnlineLearner):
 
     def init(self, world: World) -> Any:
         """The learner's initial state."""
-        return self._learner(at_the_server(world))
+        return self._first_state(at_the_server(world))
 
     def step(self, world: World, state: Any, t: int) -> tuple[Any, Outcome]:
         """Run one round of all clients, which is K rounds of the learner."""
@@ -130,7 +130,7 @@ class Pooled(Federated, OnlineLearner):
         learner: Any = super(Federated, self)
         return learner.functions(at_the_server(world), state, t * world.problem.clients)
 
-    def _learner(self, world: World) -> Any:
+    def _first_state(self, world: World) -> Any:
         """Initial state of the learner, which is the next class in the method resolution order."""
         return super(Federated, self).init(world)  # type: ignore[misc]
 

@@ -86,8 +86,8 @@ class OmklGf(Selective):
         how = self.q_floor, self.divide_by == "observed", self.draw == "next"
         drawn = read_only(state.graph_draws), read_only(state.node_draws)
         share_work(
-            _play_replicates, len(state.log_w), self.elements(world, rounds), block, rounds.start, *learned, *drawn,
-            *how, played.y_hat, played.squared_norm,
+            _play_replicates, len(state.log_w), self.features_per_block(world, rounds), block, rounds.start,
+            *learned, *drawn, *how, played.y_hat, played.squared_norm,
         )  # fmt: skip
         return replace(state, played=played)
 
@@ -96,7 +96,7 @@ class OmklGf(Selective):
         [eta], late = self.rates(slice(t, t + 1)), self.draw == "next"
         copies = read_only(state.log_w), state.pi.copy(), state.A.copy()
         drawn = read_only(state.graph_draws), read_only(state.node_draws)
-        return self.mixtures(world, state.theta, state.log_w, _chosen_kernels(t, eta, late, *copies, *drawn))
+        return self.chosen_mixtures(world, state.theta, state.log_w, _chosen_kernels(t, eta, late, *copies, *drawn))
 
 
 @njit_cached(nogil=True)

@@ -137,8 +137,8 @@ class OmklSfg(Selective):
         theta = world.bank.split(state.theta)
         how = self.nodes_taken_by(rounds), self.draw == "next", self.divide_by == "observed", self.q_floor, self.p_floor
         share_work(
-            _play_replicates, len(state.log_w), self.elements(world, rounds), block, rounds.start, theta, state.log_w,
-            state.log_u, state.A, state.D, state.node_draws, *how, played.y_hat, played.squared_norm,
+            _play_replicates, len(state.log_w), self.features_per_block(world, rounds), block, rounds.start, theta,
+            state.log_w, state.log_u, state.A, state.D, state.node_draws, *how, played.y_hat, played.squared_norm,
         )  # fmt: skip
         return replace(state, played=played)
 
@@ -146,7 +146,7 @@ class OmklSfg(Selective):
         """The mixture of the kernels of the node that is chosen in round t."""
         [eta], [way] = self.rates(slice(t, t + 1)), self.nodes_taken_by(slice(t, t + 1))
         S = _chosen_kernels(eta, way, self.draw == "next", state.log_u, state.A, state.D, state.node_draws[:, t])
-        return self.mixtures(world, state.theta, state.log_w, S)
+        return self.chosen_mixtures(world, state.theta, state.log_w, S)
 
     def nodes_taken_by(self, rounds: slice) -> NDArray[np.int64]:
         """How each round of a block chooses its node, (B,)."""
@@ -255,9 +255,9 @@ class OmklSfgR(OmklSfg):
         theta = world.bank.split(state.theta)
         ways = self.rank, self.nodes_taken_by(rounds), self.draw == "next", self.divide_by == "observed"
         share_work(
-            _play_refined, len(state.log_w), self.elements(world, rounds), block, rounds.start, theta, state.log_w,
-            state.log_u, state.A, state.ranks, state.refined, state.good, state.node_draws, *ways, self.q_floor,
-            self.p_floor, played.y_hat, played.squared_norm,
+            _play_refined, len(state.log_w), self.features_per_block(world, rounds), block, rounds.start, theta,
+            state.log_w, state.log_u, state.A, state.ranks, state.refined, state.good, state.node_draws, *ways,
+            self.q_floor, self.p_floor, played.y_hat, played.squared_norm,
         )  # fmt: skip
         return replace(state, played=played)
 
@@ -268,7 +268,7 @@ class OmklSfgR(OmklSfg):
         assert state.good is not None
         copies = state.log_u, state.A, state.ranks, state.refined.copy(), state.good.copy()
         S = _chosen_refined(eta, way, self.draw == "next", self.rank, *copies, state.node_draws[:, t])
-        return self.mixtures(world, state.theta, state.log_w, S)
+        return self.chosen_mixtures(world, state.theta, state.log_w, S)
 
 
 @njit_cached(nogil=True)

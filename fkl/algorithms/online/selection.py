@@ -87,12 +87,12 @@ class Selective(WithLoss, OnlineLearner):
         stream = Stream(narrow, wide, phase, bank.norm, x32, x64, y, eta, self.lam, self.pointwise)
         return stream, PlayedRounds(*np.empty((2, bank.replicates, len(y))))
 
-    def elements(self, world: World, rounds: slice) -> int:
+    def features_per_block(self, world: World, rounds: slice) -> int:
         """Number of features that all replicates compute in a block of rounds."""
         bank = world.bank
         return bank.replicates * (rounds.stop - rounds.start) * min(self.M, bank.kernels) * bank.rho.shape[-1]
 
-    def mixtures(self, world: World, theta: Array, log_w: Array, S: NDArray[np.bool_]) -> tuple[OnFeatures, ...]:
+    def chosen_mixtures(self, world: World, theta: Array, log_w: Array, S: NDArray[np.bool_]) -> tuple[OnFeatures, ...]:
         """Each replicate's mixture of its chosen kernels S (R, N)."""
         learned = []
         for r, chosen in enumerate(map(np.flatnonzero, S)):

@@ -96,7 +96,7 @@ class Dual:
             raise FklError(f"labels must be -1 or 1, but one is {others[0]:g}")
 
     @classmethod
-    def single(cls, quadrature: Quadrature, x: Array, y: Array, gamma: float, eps: float) -> "Dual":
+    def single_problem(cls, quadrature: Quadrature, x: Array, y: Array, gamma: float, eps: float) -> "Dual":
         """One problem with samples x (N, d) and labels y (N,), as for the server and the centralized learner."""
         return cls(quadrature, x[None], y[None], np.ones((1, len(y)), np.bool_), gamma, eps)
 
@@ -141,7 +141,7 @@ class Dual:
         ]
         return np.stack(alphas)
 
-    def slack(self, lam: Array) -> Array:
+    def constraint_slack(self, lam: Array) -> Array:
         """Constraints 1 - eps - y_n f(x_n) at the alpha of (8), (A, n); 0 for padding.
 
         Divided by N, they are the gradient, eqs. (10) and (15).
@@ -166,7 +166,7 @@ class Dual:
         support = np.where(alpha != 0, alpha**2 / 2 - self.gamma, 0.0)
         return (lam / self.N).sum(axis=1) * (1 - self.eps) - support @ self.quadrature.weights
 
-    def cost(self, alpha: Array) -> Array:
+    def primal_cost(self, alpha: Array) -> Array:
         """Objective of (PC) at alpha (A, M), (A,), eq. (3); if alpha is feasible, it is at least g of any lambda."""
         return (alpha**2 / 2 + self.gamma * (alpha != 0)) @ self.quadrature.weights
 

@@ -90,7 +90,7 @@ class Decision:
     scale: Array
 
     @staticmethod
-    def arrays(machine: Any) -> tuple[Array, ...]:
+    def machine_arrays(machine: Any) -> tuple[Array, ...]:
         """Support, weight, bias and count of scikit-learn's machine, whose signs are reversed for two classes."""
         two = len(machine.classes_) == 2
         sign, count = (-1.0, np.zeros(0)) if two else (1.0, machine.n_support_)
@@ -106,7 +106,7 @@ class Decision:
         for rows in row_blocks(len(x), len(self.support), BLOCK):
             kernel, here = rbf_kernel(x[rows], self.support, gamma=float(self.scale[0])), votes[rows]
             # libsvm stores a vector's weight for the pair (i, j) in column j - 1 if it is of class i, else in column i
-            for pair, (i, j, mine, theirs) in enumerate(self._pairs()):
+            for pair, (i, j, mine, theirs) in enumerate(self._class_pairs()):
                 f = kernel[:, mine] @ self.weight[mine, j - 1] + kernel[:, theirs] @ self.weight[theirs, i]
                 for_i = f + self.bias[pair] > 0
                 here[:, i] += for_i
@@ -117,13 +117,13 @@ class Decision:
     def function(self) -> Classes:
         """The machine as arrays of a stored model."""
         coefficients = np.zeros((len(self.bias), 1, len(self.support)))
-        for pair, (i, j, mine, theirs) in enumerate(self._pairs()):
+        for pair, (i, j, mine, theirs) in enumerate(self._class_pairs()):
             coefficients[pair, 0, mine] = self.weight[mine, j - 1]
             coefficients[pair, 0, theirs] = self.weight[theirs, i]
         first_two = self.classes, np.array(True)
         return Classes.gaussian(self.support, np.sqrt(2 * self.scale), coefficients, self.bias, *first_two)
 
-    def _pairs(self) -> list[tuple[int, int, slice, slice]]:
+    def _class_pairs(self) -> list[tuple[int, int, slice, slice]]:
         """Every pair of classes, with the positions of their support vectors."""
         first = np.count_nonzero(self.weight[:, 0] > 0)
         ends = np.cumsum([0, *(self.count if len(self.count) else (first, len(self.weight) - first))]).astype(np.int64)
@@ -154,7 +154,9 @@ class MachineBaseline(OneShot, HoldOut):
         if turn.exchange < MODEL:
             return None
         scales = [() if self.width else (np.array([of.scale]),) for of in server.trained]
-        models = [(*Decision.arrays(of.machine), *scale) for of, scale in zip(server.trained, scales, strict=True)]
+        models = [
+            (*Decision.machine_arrays(of.machine), *scale) for of, scale in zip(server.trained, scales, strict=True)
+        ]
         return MachineModel(tuple(Ragged(tuple((one,) for one in column)) for column in zip(*models, strict=True)))
 
     def client(  # type: ignore[override]
@@ -171,7 +173,7 @@ class MachineBaseline(OneShot, HoldOut):
 
         def sent_of(r: int) -> list[tuple[Array, Array]]:
             pairs = list(zip(samples.x.values[r], samples.y.values[r], strict=True))
-            chosen = [self.sends(x, y) for x, y in pairs]
+            chosen = [self.samples_to_send(x, y) for x, y in pairs]
             return [(x[here], y[here]) for (x, y), here in zip(pairs, chosen, strict=True)]
 
         # Otherwise send the samples that the method chooses, by replicate and client
@@ -191,7 +193,7 @@ class MachineBaseline(OneShot, HoldOut):
             return server
         x, y = up.samples
         pools = [tuple(map(np.concatenate, both)) for both in zip(x.values, y.values, strict=True)]
-        return MachinesServer(tuple(by_replicate(lambda r: self.trained(*pools[r]), len(pools))))
+        return MachinesServer(tuple(by_replicate(lambda r: self.train_machine(*pools[r]), len(pools))))
 
     def told(
         self, server: MachinesServer, client: MachinesClient
@@ -205,11 +207,11 @@ class MachineBaseline(OneShot, HoldOut):
         """Every replicate's machine."""
         return tuple(decision.function for decision in state)
 
-    def sends(self, x: Array, y: Array) -> Integers:
+    def samples_to_send(self, x: Array, y: Array) -> Integers:
         """Indices of the samples, among (n, d) and (n,), that a client sends."""
         raise NotImplementedError
 
-    def trained(self, x: Array, y: Array) -> TrainedMachine:
+    def train_machine(self, x: Array, y: Array) -> TrainedMachine:
         """A machine trained on these samples of two or more classes."""
         from sklearn.svm import SVC
 
@@ -230,7 +232,7 @@ class PooledMachine(MachineBaseline):
 
     label: ClassVar[str] = "SVM"
 
-    def sends(self, x: Array, y: Array) -> Integers:
+    def samples_to_send(self, x: Array, y: Array) -> Integers:
         """All samples."""
         return np.arange(len(y))
 
@@ -241,7 +243,7 @@ class CascadeMachine(MachineBaseline):
 
     label: ClassVar[str] = "Cascade SVM"
 
-    def sends(self, x: Array, y: Array) -> Integers:
+    def samples_to_send(self, x: Array, y: Array) -> Integers:
         """Support vectors of the client's own machine."""
         one_class = len(np.unique(y)) == 1
-        return np.arange(len(y)) if one_class else np.sort(self.trained(x, y).machine.support_)
+        return np.arange(len(y)) if one_class else np.sort(self.train_machine(x, y).machine.support_)

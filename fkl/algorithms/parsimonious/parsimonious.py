@@ -161,7 +161,7 @@ class Parsimonious(OneShot, HoldOut):
         # 2. Samples; all clients need the same box, because nodes are numbered in it
         if turn.exchange == SAMPLES:
             client = client if down is None else replace(client, box=down.box.values)
-            client, up = self.choose(common, client, samples, turn)
+            client, up = self.choose_samples(common, client, samples, turn)
             return client, up, None
         # Each replicate's classifier, from the server's model
         nodes, coefficients = down.model
@@ -189,7 +189,7 @@ class Parsimonious(OneShot, HoldOut):
             return replace(server, final=tuple(final))
         return server
 
-    def choose(
+    def choose_samples(
         self, common: CommonOfClasses, client: SamplesClient, samples: Owned, turn: Turn
     ) -> tuple[SamplesClient, Any]:
         """The clients' states, with the samples that they send."""
@@ -300,14 +300,14 @@ class FederatedParsimonious(Parsimonious):
 
     label: ClassVar[str] = "PF"
 
-    def choose(
+    def choose_samples(
         self, common: CommonOfClasses, client: SamplesClient, samples: Owned, turn: Turn
     ) -> tuple[SamplesClient, Critical]:
         """Run Algorithm 2. The agents' problems are solved in one call, but do not affect each other by a bit."""
 
         def of_one(r: int) -> tuple[tuple[Solution, ...], Array]:
             # A problem for each class, in which the class has the label 1 and all others -1
-            x, y, agent = samples.replicate(r)
+            x, y, agent = samples.samples_of_replicate(r)
             quadrature = self.quadrature(common, client.box, r)
             local, mu = [], []
             for label in signed_labels(common.classes[r], y):
@@ -335,7 +335,7 @@ class FederatedParsimonious(Parsimonious):
         x, y, _ = (np.concatenate(payload.values[r]) for payload in up.samples)
         quadrature = self.quadrature(common, box, r)
         return tuple(
-            self.solution(Dual.single(quadrature, x, label, self.gamma, self.eps))
+            self.solution(Dual.single_problem(quadrature, x, label, self.gamma, self.eps))
             for label in signed_labels(common.classes[r], y)
         )
 
@@ -353,7 +353,7 @@ class Centralized(Parsimonious):
 
     label: ClassVar[str] = "PC"
 
-    def choose(
+    def choose_samples(
         self, common: CommonOfClasses, client: SamplesClient, samples: Owned, turn: Turn
     ) -> tuple[SamplesClient, Pool]:
         """All samples."""
@@ -365,6 +365,7 @@ class Centralized(Parsimonious):
         x, y = (np.concatenate(payload.values[r]) for payload in up.samples)
         quadrature = self.quadrature(common, box, r)
         problems = [
-            Dual.single(quadrature, x, label, self.gamma, self.eps) for label in signed_labels(common.classes[r], y)
+            Dual.single_problem(quadrature, x, label, self.gamma, self.eps)
+            for label in signed_labels(common.classes[r], y)
         ]
         return tuple(self.solution(problem) for problem in problems)

@@ -173,7 +173,7 @@ class Quadrature:
         """Weight of each node, (M,); all are equal and sum to 1."""
         return np.full(self.size, 1 / self.size)
 
-    def kernel(self, x: Array) -> Kernel:
+    def kernel_values(self, x: Array) -> Kernel:
         """The kernel between samples (n, d) and nodes."""
         d1 = self.first.shape[1]
         first = self._kernel_factors(self.first, np.ascontiguousarray(x[:, :d1]))
@@ -188,7 +188,7 @@ class Quadrature:
         f = np.zeros(len(x))
         for here in row_blocks(len(x) if len(columns) else 0, len(block) * len(columns), PREDICTED_AT_A_TIME):
             # Sum over the second factor by a matrix product, then over the first; n x M kernel values are never stored
-            kernel = nodes.kernel(np.asarray(x[here], np.float64))
+            kernel = nodes.kernel_values(np.asarray(x[here], np.float64))
             f[here] = np.einsum("wng,wng->n", kernel.first, kernel.rest @ block.swapaxes(1, 2))
         return f
 
@@ -283,7 +283,7 @@ class ProblemSamples:
         columns *= self.quadrature.weights[0] * self.y[:, None] * self.y[numbers]
         return columns
 
-    def margin(self, alpha: Array) -> Array:
+    def margins_at(self, alpha: Array) -> Array:
         """Margins y_n f(x_n), (n,), at values alpha (M,) of the nodes, eq. (11)."""
         # f(x_n) = sum_m weights_m alpha_m k(x_n, s_m; w_m), again by the two factors
         block = (alpha * self.quadrature.weights).reshape(self.quadrature.block).swapaxes(1, 2)
@@ -308,7 +308,7 @@ class ProblemSamples:
     def _kernel_factors(self, numbers: Numbers | slice) -> Kernel:
         """The kernel's two factors for some samples."""
         if self._kept is None:
-            return self.quadrature.kernel(self.x[numbers])
+            return self.quadrature.kernel_values(self.x[numbers])
         return Kernel(self._kept.first[:, numbers], self._kept.rest[:, numbers])
 
     def _parts_of_samples(self, count: int) -> Iterator[slice]:
@@ -318,7 +318,7 @@ class ProblemSamples:
     @cached_property
     def _kept(self) -> Kernel | None:
         """The kernel's two factors for all samples, if they are small enough to be stored."""
-        return self.quadrature.kernel(self.x) if len(self.y) * self._factors_of_sample <= FACTORS else None
+        return self.quadrature.kernel_values(self.x) if len(self.y) * self._factors_of_sample <= FACTORS else None
 
     @property
     def _factors_of_sample(self) -> int:
@@ -481,7 +481,7 @@ def solve_sparse_problem(samples: ProblemSamples, level: float, gamma: float, to
         start = np.maximum(mu[inside], t / np.maximum(margin[inside] - level, LEAST_SLACK * level))
         mu_on_path, alpha, taken = _follow_central_path(rows, start, t, weights, level, gamma, tolerance / 2, left)
         left -= taken
-        margin = samples.margin(alpha)
+        margin = samples.margins_at(alpha)
         cost = _bidual_cost(alpha, margin.min(), weights, level, gamma)
         # Barriers keep every lambda above 0. A constraint is not active, eq. (13), if lambda is small compared with the
         # slack. Use the largest limit that keeps the dual function within the tolerance

@@ -237,7 +237,7 @@ class OneByOne:
         """Public key, with which other parties encrypt and add; empty here."""
         return b""
 
-    def written(self, ciphertext: Any) -> int:
+    def number_of_ciphertext(self, ciphertext: Any) -> int:
         """A whole number >= 0 for one ciphertext."""
         raise NotImplementedError
 
@@ -249,14 +249,14 @@ class OneByOne:
         """Ciphertexts as they are sent, each as a whole number in `width` bytes."""
         encoded = np.empty(ciphertexts.shape, f"V{self.width}")
         for place, ciphertext in enumerate(ciphertexts.flat):
-            encoded.flat[place] = np.void(self.written(ciphertext).to_bytes(self.width))
+            encoded.flat[place] = np.void(self.number_of_ciphertext(ciphertext).to_bytes(self.width))
         return encoded
 
     def of_words(self, words: NDArray[np.void]) -> NDArray[np.object_]:
         """Ciphertexts from received words, one by one."""
-        return self._each(words.shape, (self.read(int.from_bytes(word.tobytes())) for word in words.flat))
+        return self._apply_to_each(words.shape, (self.read(int.from_bytes(word.tobytes())) for word in words.flat))
 
-    def seal(self, value: int) -> Any:
+    def encrypt_number(self, value: int) -> Any:
         """Encrypt one number."""
         raise NotImplementedError
 
@@ -266,7 +266,7 @@ class OneByOne:
 
     def encrypt(self, values: Integers) -> NDArray[np.object_]:
         """Ciphertexts of pairs of integers (n, 2), one by one."""
-        return self._each(values.shape, (self._sealed(int(value)) for value in values.flat))
+        return self._apply_to_each(values.shape, (self._encrypt_numbers(int(value)) for value in values.flat))
 
     def sums(self, ciphertexts: NDArray[np.object_], rows: Integers, sorting: Sorting) -> NDArray[np.object_]:
         """Sums over the rows that share a bin, one addition after another; an empty bin gets a fresh 0."""
@@ -278,19 +278,21 @@ class OneByOne:
                     before = total[place, column]
                     self.operations.additions += before is not None
                     total[place, column] = term if before is None else before + term
-        return self._each(total.shape, (self._sealed(0) if entry is None else entry for entry in total.flat))
+        return self._apply_to_each(
+            total.shape, (self._encrypt_numbers(0) if entry is None else entry for entry in total.flat)
+        )
 
     def decrypt(self, ciphertexts: NDArray[np.object_]) -> NDArray[np.int64]:
         """Whole numbers (n, 2), one by one."""
         self.operations.decryptions += ciphertexts.size
         return np.array([self.open(ciphertext) for ciphertext in ciphertexts.flat], np.int64).reshape(ciphertexts.shape)
 
-    def _sealed(self, value: int) -> Any:
+    def _encrypt_numbers(self, value: int) -> Any:
         self.operations.encryptions += 1
-        return self.seal(value)
+        return self.encrypt_number(value)
 
     @staticmethod
-    def _each(shape: tuple[int, ...], entries: Any) -> NDArray[np.object_]:
+    def _apply_to_each(shape: tuple[int, ...], entries: Any) -> NDArray[np.object_]:
         out = np.empty(shape, np.object_)
         for place, entry in enumerate(entries):
             out.flat[place] = entry
@@ -306,10 +308,10 @@ class _PaillierKeys(OneByOne):
     def public(self) -> bytes:
         return int(self.key.n).to_bytes(self.width // 2)
 
-    def seal(self, value: int) -> Any:
+    def encrypt_number(self, value: int) -> Any:
         return self.key.encrypt(value)
 
-    def written(self, ciphertext: Any) -> int:
+    def number_of_ciphertext(self, ciphertext: Any) -> int:
         return int(ciphertext.ciphertext())  # fresh blinding: a sum reveals nothing about its terms
 
     def read(self, number: int) -> Any:

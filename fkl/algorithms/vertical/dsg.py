@@ -162,7 +162,7 @@ class Dsg(VerticalMethodWithKeys):
         """Start from f = 0."""
         replicates = range(len(world.streams.replicates))
         return DsgState(
-            [self.learner(world.common.replicate(r), world.problem) for r in replicates], [{} for _ in replicates]
+            [self.first_learner(world.common.replicate(r), world.problem) for r in replicates], [{} for _ in replicates]
         )
 
     def step(self, world: World, state: DsgState, t: int) -> tuple[DsgState, Scored]:
@@ -181,7 +181,7 @@ class Dsg(VerticalMethodWithKeys):
         )
         require(kernels.families[0] in FAMILIES, "kernels.family", kernels.family, " or ".join(FAMILIES))
 
-    def learner(self, common: Common, problem: Vertical) -> Any:
+    def first_learner(self, common: Common, problem: Vertical) -> Any:
         """One replicate before its first iteration.
 
         Raises
@@ -218,7 +218,7 @@ class Dsg(VerticalMethodWithKeys):
         alpha = np.zeros((self.iterations, self.features))
         tested_rows, tested_place = np.unique(problem.alike[split.test], return_inverse=True)
         tested = tested_rows, tested_place, np.zeros(len(tested_rows))
-        holders = self.duties(problem, streams)[:, 1]
+        holders = self.workers_on_duty(problem, streams)[:, 1]
         return ReplicateLearner(split, batches, holders, 0, *learned_from, alpha, *tested, 0, 1.0)
 
     def batches(self, training: NDArray[np.int64], streams: Streams) -> NDArray[np.int64]:
@@ -237,7 +237,7 @@ class Dsg(VerticalMethodWithKeys):
         ]
         return training[np.concatenate(orders).reshape(-1, self.batch)[: self.iterations]]
 
-    def duties(self, problem: Vertical, streams: Streams) -> NDArray[np.int64]:
+    def workers_on_duty(self, problem: Vertical, streams: Streams) -> NDArray[np.int64]:
         """Workers l, active ones in turn, and l', whose mask stays, of each iteration (FDSKL, Algorithm 3, line 6).
 
         Features that are used again stay with the l that first requested them. A feature's l' is the same for all
@@ -297,7 +297,7 @@ class Dsg(VerticalMethodWithKeys):
         """Iterate up to this number of iterations."""
         # Only rows that a later iteration draws
         D, slope_of = self.features, pointwise_loss(self.loss).derivative
-        x = problem.used_x[learner.rows[: learner.still_needed(learner.t)]].astype(self._precision(common))
+        x = problem.used_x[learner.rows[: learner.still_needed(learner.t)]].astype(self._angle_precision(common))
         while learner.t < until:
             # Features of several iterations are computed at once: first only for the rows of these iterations.
             first, end = learner.t, min(learner.t + self._iterations_at_once, until)
@@ -329,7 +329,7 @@ class Dsg(VerticalMethodWithKeys):
         """Values f of the test rows; adds the features drawn since the last evaluation."""
         learner.f_test *= learner.shrunk
         learner.shrunk = 1.0
-        x = problem.used_x[learner.tested_rows].astype(self._precision(common))
+        x = problem.used_x[learner.tested_rows].astype(self._angle_precision(common))
         for first in range(learner.tested, learner.t, self._iterations_at_once):
             end = min(first + self._iterations_at_once, learner.t)
             w, b = self._drawn_features(common, learner, first, end, problem.used)
@@ -366,10 +366,10 @@ class Dsg(VerticalMethodWithKeys):
         """All directions, one per row, and phases of some iterations; `used` as in `directions`."""
         draws = [t % self.draws for t in range(first, end)]
         phases = self._phases_of_iterations(common, draws, learner.holders[first:end])
-        dtype = self._precision(common)
+        dtype = self._angle_precision(common)
         return self.directions(common, *draws, used=used).astype(dtype), phases.ravel().astype(dtype)
 
-    def _precision(self, common: Common) -> np.dtype[np.floating]:
+    def _angle_precision(self, common: Common) -> np.dtype[np.floating]:
         """Precision of angles: float64 for Cauchy directions, as float32 cannot resolve fractions of a turn."""
         return np.dtype(np.float64 if common.dictionary.families[0] == "laplacian" else common.precision)
 

@@ -103,7 +103,7 @@ class FdSvrg(LearningWithKeys):
         """Number of rounds: one per pass."""
         return self.passes
 
-    def steps(self, samples: int) -> int:
+    def inner_steps(self, samples: int) -> int:
         """Number M of steps with N samples."""
         return self.inner or max(1, samples // self.batch)
 
@@ -118,8 +118,8 @@ class FdSvrg(LearningWithKeys):
         # Check the batch and the memory for the drawn rows
         size = len(held.x)
         require(self.batch <= size, "batch", self.batch, f"at most {size}, the rows to learn from")
-        drawn = 8 * self.steps(size) * self.batch
-        require_memory(drawn, f"the rows of {self.steps(size)} steps", "algo.inner or algo.batch")
+        drawn = 8 * self.inner_steps(size) * self.batch
+        require_memory(drawn, f"the rows of {self.inner_steps(size)} steps", "algo.inner or algo.batch")
         return DescentState(np.zeros(held.x.shape[1] + 1), rng)
 
     def advance(self, held: PartyRows, learned: DescentState, count: Count) -> tuple[DescentState, LinearModel]:
@@ -132,7 +132,7 @@ class FdSvrg(LearningWithKeys):
         x, y, w = np.ascontiguousarray(held.x, np.float64), held.y, learned.w
         loss, one = pointwise_loss(self.loss), float(self.intercept)
         samples, d = x.shape
-        steps = self.steps(samples)
+        steps = self.inner_steps(samples)
         index = learned.rng.integers(samples, size=(steps, self.batch))
         # Slopes of all samples at w_0, and their mean gradient
         slopes = _slopes_of_loss(x @ w[:d] + one * w[d], y, loss)
@@ -142,8 +142,8 @@ class FdSvrg(LearningWithKeys):
         # Messages: one sum of N partial products and M sums of u each, and as many slopes back.
         scalars = samples + steps * self.batch
         for child, parent in tree_rooted_at(len(held.groups), held.active[0]).links:
-            Products.book(count, child, parent, scalars, 1 + steps)
-            Slopes.book(count, parent, child, scalars, 1 + steps)
+            Products.count_letters(count, child, parent, scalars, 1 + steps)
+            Slopes.count_letters(count, parent, child, scalars, 1 + steps)
         return learned, LinearModel(w[:d].copy(), float(w[d]))
 
     def generators(self, rng: np.random.Generator, parties: int, root: int) -> list[np.random.Generator | None]:
@@ -156,7 +156,7 @@ class FdSvrg(LearningWithKeys):
         # The party's own features; the root has the intercept as well
         root, tree, samples = own.number == own.root, tree_rooted_at(own.parties, own.root), len(own.x)
         x = np.column_stack([own.x, np.full(samples, float(self.intercept))]) if root else own.x
-        loss, steps, w = pointwise_loss(self.loss), self.steps(samples), np.zeros(x.shape[1])
+        loss, steps, w = pointwise_loss(self.loss), self.inner_steps(samples), np.zeros(x.shape[1])
         # One outer iteration: the full gradient, then M steps
         for _ in range(self.passes):
             index = own.rng.integers(samples, size=(steps, self.batch))

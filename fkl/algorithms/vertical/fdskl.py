@@ -121,7 +121,7 @@ class Worker:
     def play(self) -> Actor:
         """Run all iterations and return the result."""
         for t in range(self.method.iterations):
-            yield from self.iterate(t)
+            yield from self.run_iteration(t)
         # Predictions need the coefficients, and the phases of the features whose mask stays with this worker
         drawn = range(self.method.draws)
         stays = {s: self.phases(s) for s in drawn if self.own.duties[s, 1] == self.own.number}
@@ -129,7 +129,7 @@ class Worker:
             {s: (self.method.directions(self.own.common, s), alpha) for s, alpha in self.alpha.items()}, stays
         )
 
-    def iterate(self, t: int) -> Part:
+    def run_iteration(self, t: int) -> Part:
         """One iteration of Algorithm 1: rows are sent as their numbers, followed by the seed."""
         method, own, s = self.method, self.own, t % self.method.draws
         root = int(own.duties[t, 0])
@@ -140,7 +140,7 @@ class Worker:
         rows = told_rows[:-1].astype(np.int64)
         before = sorted(self.known)  # features with coefficients
         # All angles of the new feature, and f from the earlier features, are at the requesting worker only
-        angle = yield from self.asked(s, rows)  # lines 4 and 5
+        angle = yield from self.angles_of_feature(s, rows)  # lines 4 and 5
         f = yield from self.f(before, rows, root)  # lines 6 and 7
         # It computes the slope there, and all workers shrink their coefficients by one factor
         slope = pointwise_loss(method.loss).derivative(f, own.labels[rows]) if asks else None
@@ -157,7 +157,7 @@ class Worker:
         part = np.zeros(len(rows))
         # Every worker goes through the features in one order, because each of them is a sum over all workers
         for s in sorted(before, key=lambda number: (self.own.duties[number, 0], number)):
-            angle = yield from self.asked(s, rows)
+            angle = yield from self.angles_of_feature(s, rows)
             if angle is not None:
                 # Only the worker that holds feature s has its angles and coefficients
                 part += np.sqrt(2) * np.cos(angle) @ self.alpha[s]  # Algorithm 2
@@ -166,14 +166,14 @@ class Worker:
         )
         return total
 
-    def asked(self, s: int, rows: Rows) -> Part:
+    def angles_of_feature(self, s: int, rows: Rows) -> Part:
         """Angles (rows, D) of feature s at the worker that holds it: saved angles are not requested again."""
         # Which rows have no angle of feature s yet
         rows_known = self.known.get(s, np.zeros(0, np.int64))
         new = ~np.isin(rows, rows_known)
         new_angles = None
         if new.any():
-            new_angles = yield from self.summed(s, rows[new])
+            new_angles = yield from self.sum_angles(s, rows[new])
         # Only the holder of feature s has angles; the other workers return None
         first = s not in self.known
         angle: Any = None
@@ -193,28 +193,28 @@ class Worker:
                 self.angles[s] = np.concatenate([self.angles[s], new_angles]) if s in self.angles else new_angles
         return angle
 
-    def summed(self, s: int, rows: Rows) -> Part:
+    def sum_angles(self, s: int, rows: Rows) -> Part:
         """Angles w'x + b of feature s, (rows, D), at the worker that holds it (Algorithm 3)."""
         own, fresh = self.own, self.method.masks == "fresh"
         (root, apart), about = own.duties[s].tolist(), (s, *rows.tolist())
         # This worker's part of w'x, and its mask b
-        value = self.partial(s, rows)
-        b = self.mask(s, value.shape)  # line 2
+        value = self.partial_products(s, rows)
+        b = self.draw_mask(s, value.shape)  # line 2
         if fresh and own.number == apart:
             value = value + self.phases(s)  # otherwise its b is not in T2, so it stays
         # The two sums travel over totally different trees, so no worker receives both a masked sum and its mask
-        t1, t2 = self.trees(root, apart)
+        t1, t2 = self.sum_trees(root, apart)
         xi = yield from gather_at_root(
-            t1, own, self.wire, MaskedSum, self._travelling(value + b), about
+            t1, own, self.wire, MaskedSum, self._angles_to_send(value + b), about
         )  # lines 3 and 5
-        masks = yield from gather_at_root(t2, own, self.wire, MaskSum, self._travelling(b), about)
-        return self._travelling(xi - masks) if own.number == root else None  # line 7
+        masks = yield from gather_at_root(t2, own, self.wire, MaskSum, self._angles_to_send(b), about)
+        return self._angles_to_send(xi - masks) if own.number == root else None  # line 7
 
-    def partial(self, s: int, rows: Rows) -> Array:
+    def partial_products(self, s: int, rows: Rows) -> Array:
         """Products (w)_G'(x)_G of this worker's features for these rows, (rows, D) (Algorithm 3, line 2)."""
         return np.asarray(self.own.x[rows] @ self.method.directions(self.own.common, s)[:, self.own.features].T)
 
-    def mask(self, s: int, shape: tuple[int, ...]) -> Array:
+    def draw_mask(self, s: int, shape: tuple[int, ...]) -> Array:
         """Uniform numbers from [0, 2 pi] (Algorithm 3, line 2): one per feature, or one per feature and row."""
         assert self.own.rng is not None
         fresh = self.method.masks == "fresh"
@@ -224,12 +224,12 @@ class Worker:
         """Phases b^j(s) of this worker, (D,)."""
         return self.method.phases(self.own.common, s, self.own.number)
 
-    def trees(self, root: int, apart: int) -> tuple[SumTree, SumTree]:
+    def sum_trees(self, root: int, apart: int) -> tuple[SumTree, SumTree]:
         """T1 and T2 of Algorithm 3, which all workers know."""
         t1, t2 = mask_trees(self.own.parties, root, apart)
         return t1, all_masks_tree(self.own.parties, root, apart) if self.method.masks == "fresh" else t2
 
-    def _travelling(self, angle: Array) -> Array:
+    def _angles_to_send(self, angle: Array) -> Array:
         return angle if self.method.masks == "paper" else angle % TURN
 
 
@@ -285,7 +285,7 @@ class ProtocolTraffic:
         receivers = [[to for _, to in tree_rooted_at(self.workers, root).links] for root in range(self.workers)]
         self.children = np.stack([np.bincount(to, minlength=self.workers) for to in receivers])
 
-    def iterate(self, first: int, until: int) -> Counts:
+    def count_iterations(self, first: int, until: int) -> Counts:
         """Messages of the iterations from `first` to `until` - 1; call in the order of the iterations."""
         T, size = until - first, self.batches.shape[1]
         duties = self.duties[first:until]
@@ -375,7 +375,7 @@ class CountedLearner(ReplicateLearner):
 
     def sent(self, until: int) -> Counts:
         """Messages and scalars of each worker in the iterations from t to `until`; call before `advance`."""
-        return self.traffic.iterate(self.t, until)
+        return self.traffic.count_iterations(self.t, until)
 
 
 def communication_seconds(
@@ -423,10 +423,10 @@ class Fdskl(Dsg):
         among=MASKS,
     )
 
-    def learner(self, common: Common, problem: Vertical) -> CountedLearner:
+    def first_learner(self, common: Common, problem: Vertical) -> CountedLearner:
         """One replicate before its first iteration."""
-        pooled = super().learner(common, problem)
-        duties = self.duties(problem, common.streams)
+        pooled = super().first_learner(common, problem)
+        duties = self.workers_on_duty(problem, common.streams)
         traffic = ProtocolTraffic(self, problem.parties, len(problem.y), pooled.batches, duties)
         return CountedLearner(**vars(pooled), traffic=traffic)
 
@@ -446,7 +446,7 @@ class Fdskl(Dsg):
         cost = world.channel.network.cost
         if cost is not None:
             angles = state.learners[0].traffic.angles - before if self.bank else None
-            world.channel.took(
+            world.channel.add_seconds(
                 communication_seconds(self, world.problem.parties, done, self.iterations_after(t), cost, SCALAR, angles)
             )
         return super().step(world, state, t)
@@ -454,7 +454,7 @@ class Fdskl(Dsg):
     def dealt(self, common: Common, problem: Vertical) -> tuple[PartyRows, list[PartyData]]:
         """All rows, numbered equally at all workers; active workers know and draw from the training rows."""
         # The common plan: batches, and who requests and whose mask stays, as in the simulation
-        start, duties = Dsg.learner(self, common, problem), self.duties(problem, common.streams)
+        start, duties = Dsg.first_learner(self, common, problem), self.workers_on_duty(problem, common.streams)
         learned_from = np.isin(np.arange(len(problem.y)), start.split.training)
         y = np.where(learned_from, problem.y, np.nan)
         # Each worker gets a seed of its own for masks that no other worker can draw

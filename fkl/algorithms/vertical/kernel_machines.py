@@ -142,7 +142,7 @@ class SupportVectorMachine(LearningWithKeys):
         needed = min(int(self.cache_mib * 2**20), 4 * samples**2)
         require_memory(needed, "LIBSVM's cache of kernel values", f"algo.cache_mib={self.cache_mib:g}")
 
-    def solved(self, x: Array, y: Array, **kernel: Any) -> SupportVectors:
+    def solve_machine(self, x: Array, y: Array, **kernel: Any) -> SupportVectors:
         """The machine for samples (N, d), or for kernel values (N, N) if the kernel is precomputed."""
         from sklearn.svm import SVC, SVR
 
@@ -173,7 +173,7 @@ class Libsvm(SupportVectorMachine):
 
     def advance(self, held: PartyRows, learned: None, count: Count) -> tuple[None, KernelExpansion]:
         """Learn from x and y, without other inputs or messages."""
-        support, weight, bias = self.solved(held.x, held.y, gamma=self.gamma)
+        support, weight, bias = self.solve_machine(held.x, held.y, gamma=self.gamma)
         return None, KernelExpansion(held.x[support], weight, bias, self.gamma)
 
 
@@ -212,23 +212,23 @@ class PpSvmv(SupportVectorMachine):
 
     def play(self, own: PartyData, memory: None, wire: Wire) -> Actor:
         """Sum the matrix, then learn; the first active party draws the mask and learns."""
-        gram = yield from self.merged(own, wire)
-        return None if gram is None else self._trained(gram, own.labels)
+        gram = yield from self.merge_products(own, wire)
+        return None if gram is None else self._train_on_products(gram, own.labels)
 
     def assembled(self, parts: list[SupportVectors], held: PartyRows) -> KernelExpansion:
         """The first active party's solution on the support vectors; each party has its own features of these."""
         support, weight, bias = parts[held.active[0]]
         return KernelExpansion(held.x[support], weight, bias, self.gamma if self.kernel == "rbf" else None)
 
-    def _trained(self, gram: Array, y: Array) -> SupportVectors:
+    def _train_on_products(self, gram: Array, y: Array) -> SupportVectors:
         """Train a machine on the inner products (N, N), which are overwritten."""
         if self.kernel == "rbf":
             squares = gram.diagonal().copy()
             for block in row_blocks(len(gram), len(gram), BLOCK):
                 rbf_from_products(gram[block], squares[block], squares, self.gamma)
-        return self.solved(gram, y, kernel="precomputed")
+        return self.solve_machine(gram, y, kernel="precomputed")
 
-    def merged(self, own: PartyData, wire: Wire) -> Part:
+    def merge_products(self, own: PartyData, wire: Wire) -> Part:
         """Inner products (N, N) at the first active party, summed along the ring; None at any other party."""
         # This party's part of the matrix, row block by row block, in whole numbers that wrap around
         x, samples = np.ascontiguousarray(own.x, np.float64), len(own.x)

@@ -373,7 +373,7 @@ class SecureBoost(LearningWithKeys):
 
     def play(self, own: PartyData, memory: Booster, wire: Wire) -> Actor:
         """Grow one tree: one party's part."""
-        return (self._grow_tree if own.number == own.root else self._answer)(own, memory, wire)
+        return (self._grow_tree if own.number == own.root else self._passive_part)(own, memory, wire)
 
     def assembled(self, parts: list[Booster], held: PartyRows) -> Forest:
         """The active party's trees, with the thresholds that each party knows for its features."""
@@ -442,7 +442,7 @@ class SecureBoost(LearningWithKeys):
                 left = memory.sorting.bins[local, rows] <= edge
             else:
                 wire.send(owner, SplitChoice(np.array([local, edge]), (node,)))
-                left = (yield from letters.letter(owner, Left, node)).values
+                left = (yield from letters.letter_about(owner, Left, node)).values
             # Parties that sum for the children need the split as well
             for party in passive:
                 if depth + 1 < self.depth and party != owner:
@@ -451,7 +451,7 @@ class SecureBoost(LearningWithKeys):
             waiting.extend(zip(children, (rows[left], rows[~left]), (depth + 1, depth + 1), strict=True))
         return replace(memory, f=memory.f + gain, trees=(*memory.trees, nodes.tree()))
 
-    def _answer(self, own: PartyData, memory: Booster, wire: Wire) -> Actor:
+    def _passive_part(self, own: PartyData, memory: Booster, wire: Wire) -> Actor:
         """A passive party's part: sum ciphertexts over the bins of its features, and split nodes."""
         # Rows and depth of each open node, by its number
         keys, sorting = memory.keys, memory.sorting
@@ -496,7 +496,7 @@ class NodeLetters:
     def __init__(self) -> None:
         self._early: dict[tuple[int, type[Letter], int], Letter] = {}
 
-    def letter(self, sender: int, kind: type[Letter], node: int) -> Part:
+    def letter_about(self, sender: int, kind: type[Letter], node: int) -> Part:
         """A party's message of this kind about a node."""
         while (sender, kind, node) not in self._early:
             letter = yield sender
@@ -514,7 +514,7 @@ def _node_histogram(
     for party, features in enumerate(own.groups):
         sums, starts = own_sums, memory.sorting.starts.tolist()
         if party != own.number:
-            letter = yield from letters.letter(party, EncryptedSums, node)
+            letter = yield from letters.letter_about(party, EncryptedSums, node)
             sums, starts = memory.keys.decrypt(memory.keys.of_words(letter.values)), letter.about[1:]
         for feature, (first, last) in zip(features.tolist(), pairwise(starts), strict=True):
             pieces[feature] = sums[first:last]

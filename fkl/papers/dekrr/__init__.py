@@ -23,7 +23,7 @@ def table(number: str, runs: list[FinishedRun]) -> list[PublishedCell]:
     require_found(our_runs, "table", "dekrr/airquality")
     return add_answers(
         published_cells("dekrr", number),
-        lambda cell: [one.answer(_relative_error(one.run)) for one in of_cell(our_runs, cell)],
+        lambda cell: [one.answer_cell(_relative_error(one.run)) for one in of_cell(our_runs, cell)],
         readings_tried("dekrr"),
     )
 

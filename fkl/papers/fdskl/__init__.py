@@ -49,7 +49,7 @@ def table(number: str, runs: list[FinishedRun]) -> list[PublishedCell] | pd.Data
         for system in (cell.algorithm + AS_STATED, cell.algorithm):
             if our_run := our_runs.get((cell.dataset, system, SHARE)):
                 for system_words, links in ((COMPUTE, False), (WITH_LINKS, True)):
-                    answer = our_run.answer(figures.training_seconds(our_run.run.summary, links) / 60)
+                    answer = our_run.answer_cell(figures.training_seconds(our_run.run.summary, links) / 60)
                     answers.append(replace(answer, switch=f"{system_words}; {our_run.switch}"))
         return answers
 

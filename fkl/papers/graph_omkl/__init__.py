@@ -36,7 +36,7 @@ def table(number: str, runs: list[FinishedRun]) -> list[PublishedCell]:
         # Our number by each reading; a single exact replicate is enough
         ours = []
         for our_run in of_cell(our_runs, cell):
-            answer = our_run.answer(our_run.run.summary["runtime_s" if cell.is_time else "mse"])
+            answer = our_run.answer_cell(our_run.run.summary["runtime_s" if cell.is_time else "mse"])
             answer = replace(answer, exact=our_run.replicates == 1)
             # replicates run together, so their times have no spread
             ours.append(replace(answer, spread=np.nan) if cell.is_time else answer)

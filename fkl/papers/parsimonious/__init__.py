@@ -159,7 +159,7 @@ def _compared_functions(runs: Iterable[FinishedRun]) -> dict[float, Pair]:
 def _distances(pair: Pair) -> pd.DataFrame:
     """|f_F - f_C| / |f_C| over the simulated space, and the same distance of alpha over all nodes, by replicate."""
     # Distance of the functions over a grid of places, and of alpha over all nodes
-    low, high = Ellipses().subspaces()
+    low, high = Ellipses().subspace_corners()
     axes = np.linspace(low.min(axis=0), high.max(axis=0), PLACES).T
     places = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 2)
     shares = []
@@ -305,14 +305,14 @@ def _cell_answers(cell: PublishedCell, pairs: dict[Setting, Pair]) -> list[CellA
         our_run = curve[most][learner]
         # The participants are other and fewer than in the paper, so the answer is shown but not evidence.
         switch = f"{most} participants available; {our_run.switch}"
-        return [replace(our_run.answer(100 * _run_accuracy(our_run.run)), switch=switch, reading="")]
+        return [replace(our_run.answer_cell(100 * _run_accuracy(our_run.run)), switch=switch, reading="")]
     # Communication at gamma = 0, as a share of the centralized learner's samples
     matching = {setting: pair for setting, pair in mine.items() if (setting.size, setting.gamma) == (OVER_GAMMA, 0)}
     answers = []
     for pair in matching.values():
         share = _sent_percent(pair)
         values = share if cell.metric == "communication_cost_vs_centralized" else 100 - share
-        answers.append(pair[FEDERATED].answer(values))
+        answers.append(pair[FEDERATED].answer_cell(values))
     return answers
 
 
@@ -375,7 +375,7 @@ def _draw_space() -> Figure:
     figure, (axes,) = panel_row(1)
     # The border between the classes, by values on a grid
     data = Ellipses()
-    low, high = data.subspaces()
+    low, high = data.subspace_corners()
     side = np.stack(np.meshgrid(*np.linspace(low.min(axis=0), high.max(axis=0), 400).T, indexing="ij"), axis=-1)
     inside = ellipse_labels(side.reshape(-1, 2)).reshape(side.shape[:2]) > 0
     axes.contour(side[..., 0], side[..., 1], inside, levels=[0.5], colors=[colour_of(6)])

@@ -45,9 +45,9 @@ def table(number: str, runs: list[FinishedRun]) -> list[PublishedCell]:
         for our_run in of_cell(our_runs, cell):
             count, summary = our_run.run.replicates, our_run.run.summary
             if cell.metric == "mse":
-                ours.append(our_run.answer(summary["mse"], count))
+                ours.append(our_run.answer_cell(summary["mse"], count))
             elif cell.metric == "runtime_per_client":  # replicates run together, so their times have no spread
-                ours.append(replace(our_run.answer(summary["runtime_per_client_s"], count), spread=np.nan))
+                ours.append(replace(our_run.answer_cell(summary["runtime_per_client_s"], count), spread=np.nan))
             else:
                 ours.append(_over_clients(our_run, "regret_hindsight"))
                 if our_run.variant in named and "regret_linear" in our_run.run.clients:
@@ -130,5 +130,5 @@ def _printed_regret(dataset: str, algorithm: str, setting: str) -> list[float]:
 def _over_clients(found: PaperRun, column: str) -> CellAnswer:
     """Mean and spread over clients, as in the paper, but with the values of the replicates."""
     clients = found.run.clients
-    answer = found.answer(clients.groupby("client")[column].mean(), found.run.replicates)
+    answer = found.answer_cell(clients.groupby("client")[column].mean(), found.run.replicates)
     return replace(answer, values=tuple(map(float, clients.groupby("replicate")[column].mean())))

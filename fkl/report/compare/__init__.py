@@ -68,7 +68,7 @@ class Comparison:
 
     @cached_property
     def _baselines(self) -> tuple[dict[CellPosition, "pd.Series[float]"], list[str]]:
-        return self.cells.baselines(self.metric)
+        return self.cells.baseline_errors(self.metric)
 
     @cached_property
     def _compared(self) -> tuple[dict[str, list[PairVerdict]], list[str]]:
@@ -129,15 +129,15 @@ class Comparison:
         ranks = any(verdict.difference.failed for some in self._compared[0].values() for verdict in some)
         return f"{of}{', by signed ranks if a run diverged' * ranks}; {ADJUSTED}"
 
-    def course(self, cell: CellPosition) -> pd.DataFrame:
+    def course_of_cell(self, cell: CellPosition) -> pd.DataFrame:
         """Metric over rounds and costs for the units of a cell: the rows of one curve per seed or replicate.
 
         Diverged runs are omitted. Columns are those of `fkl.report.compare.courses.metric_course`.
         """
         if cell not in self._courses:
-            curves = [metric_course(run, self.metric) for run in self.cells.finished(cell)]
+            curves = [metric_course(run, self.metric) for run in self.cells.finished_runs(cell)]
             whole = pd.concat(curves) if curves else pd.DataFrame()
-            self._courses[cell] = self.pivot.units[cell.dataset].curves(whole) if len(whole) else whole
+            self._courses[cell] = self.pivot.units[cell.dataset].curves_by_unit(whole) if len(whole) else whole
         return self._courses[cell]
 
     def _repr_html_(self) -> str:
@@ -158,12 +158,12 @@ class Comparison:
         """
         from fkl.report.compare.figures import draw_comparison
 
-        drawn = draw_comparison(self.pivot, self.cells, self.ranks, self.course, dark, style)
+        drawn = draw_comparison(self.pivot, self.cells, self.ranks, self.course_of_cell, dark, style)
         return Pictures({name: FigureFiles(files) for name, files in drawn.items()})
 
     def show(self, format: str = "table") -> None:
         """Print the table, the conclusions, ranks, and notes."""
-        self.pivot.show(MOST_ROWS, format)
+        self.pivot.print_table(MOST_ROWS, format)
         if format != "table":
             return
         if self.verdicts:
@@ -194,7 +194,7 @@ class Comparison:
             files.append(folder / "runs.parquet")
             with whole_file(files[-1]) as stream:
                 self.frame.to_parquet(stream, index=False)
-        files += self.pivot.sheet(conclusions=self.conclusions).write(folder / "pivot")
+        files += self.pivot.table_sheet(conclusions=self.conclusions).write(folder / "pivot")
         about = "\n\n".join(self.remarks)
         # Tests and ranks exist only for some comparisons
         if len(self.tests):
@@ -279,7 +279,7 @@ def _read_chosen(runs: str | PathLike[str] | Iterable[str | PathLike[str]]) -> C
     """Read the chosen runs, and warn about those that are omitted."""
     with show_messages(warning_lines=False):
         collected = choose_runs([runs] if isinstance(runs, str | PathLike) else runs)
-        collected.warn()
+        collected.warn_about_runs()
     return collected
 
 
@@ -389,7 +389,7 @@ def compare_command(
     """
     # Read, compare, write, print
     collected = choose_runs(where)
-    collected.warn()
+    collected.warn_about_runs()
     made = compare_runs(collected, metric, by)
     files = made.write(out, dark, style)
     if rounds is not None:

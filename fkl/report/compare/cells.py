@@ -78,7 +78,7 @@ class ComparedCells:
         """All runs, cell by cell."""
         return [run for runs in self.runs.values() for run in runs]
 
-    def finished(self, cell: CellPosition) -> list[FinishedRun]:
+    def finished_runs(self, cell: CellPosition) -> list[FinishedRun]:
         """The finished runs of a cell, which have tables."""
         return [run for run in self.runs.get(cell, []) if isinstance(run, FinishedRun)]
 
@@ -86,7 +86,7 @@ class ComparedCells:
         """A column of the summaries, indexed by `PAIR`, with `worst` for diverged replicates."""
         return {cell: _by_pair(runs, [run.values(metric, worst) for run in runs]) for cell, runs in self.runs.items()}
 
-    def baselines(self, metric: str) -> tuple[dict[CellPosition, "pd.Series[float]"], list[str]]:
+    def baseline_errors(self, metric: str) -> tuple[dict[CellPosition, "pd.Series[float]"], list[str]]:
         """Errors of baselines without learning, by name and data set, indexed by `PAIR`.
 
         Runs on the same data set have the same baselines, unless clients are absent in some of them. Then the data set
@@ -98,7 +98,7 @@ class ComparedCells:
         for name, words in CONSTANTS.get(metric, {}).items():
             for dataset in self.datasets:
                 on_data = [cell for cell in self.runs if cell.dataset == dataset]
-                having = [run for cell in on_data for run in self.finished(cell) if name in run.summary]
+                having = [run for cell in on_data for run in self.finished_runs(cell) if name in run.summary]
                 if not having:
                     continue
                 # Equal up to rounding in every pair of seed and replicate
@@ -130,7 +130,7 @@ class ComparedCells:
         rows = []
         for cell, runs in self.runs.items():
             for run in runs:
-                named = self._named(cell, run)
+                named = self._distinguishing_columns(cell, run)
                 replicates = range(run.replicates)
                 counted, seed = shared[cell.dataset], run.config["seed"]
                 whose = {"shared": [counted is not None and (seed, one) in counted for one in replicates]}
@@ -148,16 +148,16 @@ class ComparedCells:
         # Rounds of one run after another, forgotten at once, because they may be large
         tables = []
         for cell in self.runs:
-            for run in self.finished(cell):
+            for run in self.finished_runs(cell):
                 table = run.rounds
-                named = pd.DataFrame(self._named(cell, run), index=table.index)
+                named = pd.DataFrame(self._distinguishing_columns(cell, run), index=table.index)
                 tables.append(pd.concat([named, table], axis=1))
-                run.forget()
+                run.forget_tables()
         if not tables:
             raise FklError("rounds: no run is finished")
         return pd.concat(tables, ignore_index=True)
 
-    def _named(self, cell: CellPosition, run: EndedRun) -> dict[str, Any]:
+    def _distinguishing_columns(self, cell: CellPosition, run: EndedRun) -> dict[str, Any]:
         """Columns that distinguish a run from the others."""
         config = flat_config(run.config)
         named = {"run": run.folder.name, **cell._asdict(), "algorithm": run.algorithm}

@@ -49,7 +49,7 @@ def choose_runs(where: Iterable[str | PathLike[str]]) -> Collected:
     for folder in dict.fromkeys(folder.resolve() for place in places for folder in _run_folders(place)):
         collected.add(folder, VERIFIED)
     if not collected.whole:
-        collected.warn()
+        collected.warn_about_runs()
         diverged = len(collected.diverged)
         why = f"{diverged} diverged; lower the step size" if diverged else "fkl run makes one"
         raise FklError(f"{', '.join(map(in_one_line, places))}: no finished run there; {why}")

@@ -126,9 +126,9 @@ def _method_label(pivot: Pivot, method: str) -> str:
     on = [
         name
         for name in pivot.datasets
-        if CellPosition(method, name) in pivot.judged and pivot.diverged(method, name)[0]
+        if CellPosition(method, name) in pivot.judged and pivot.count_diverged(method, name)[0]
     ]
-    counts = [f"{name}: {{}} of {{}} diverged".format(*pivot.diverged(method, name)) for name in on]
+    counts = [f"{name}: {{}} of {{}} diverged".format(*pivot.count_diverged(method, name)) for name in on]
     return f"{method} ({', '.join(counts)})" if counts else method
 
 
@@ -180,7 +180,7 @@ def _draw_points(pivot: Pivot, cells: ComparedCells, looks: dict[str, MethodLook
     points: dict[str, tuple[float, float, float]] = {}
     # Cost and error of each method that sends something
     for method in looks:
-        runs = cells.finished(CellPosition(method, dataset))
+        runs = cells.finished_runs(CellPosition(method, dataset))
         if not runs or not all(traffic_columns([*run.summary], "bytes") for run in runs):
             continue
         share = [

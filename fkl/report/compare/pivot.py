@@ -88,12 +88,12 @@ class Pivot:
         """Error of each baseline on each data set."""
         return {cell: float(self.units[cell.dataset].values(series).mean()) for cell, series in self.baselines.items()}
 
-    def diverged(self, method: str, dataset: str) -> tuple[int, int]:
+    def count_diverged(self, method: str, dataset: str) -> tuple[int, int]:
         """Number of a cell's diverged values, and of all its values."""
         values = self.judged[CellPosition(method, dataset)]
         return int(np.isinf(values).sum()), len(values)
 
-    def beaten(self, i: int, j: int) -> bool:
+    def fails_baseline(self, i: int, j: int) -> bool:
         """Whether a method fails to beat some baseline."""
         return bool(
             self.means[i, j] >= min(_entries_on(self.datasets[j], self.baseline_means).values(), default=np.inf)
@@ -145,28 +145,33 @@ class Pivot:
             about = {"dataset": dataset, "metric": self.metric, "unit": unit.kind}
             for i, method in enumerate(self.methods):
                 if CellPosition(method, dataset) in self.values:
-                    failed, n = self.diverged(method, dataset)
+                    failed, n = self.count_diverged(method, dataset)
                     spread = (
                         np.std(self.judged[CellPosition(method, dataset)], ddof=1) if n > 1 and not failed else np.nan
                     )
                     row = {"method": method, "kind": "method", **about, "mean": np.nan if failed else self.means[i, j]}
                     row |= {"half_of_interval": self.halves[i, j], "sd": spread, "n": n, "diverged": failed}
-                    rows.append(row | {"place": self.places[i, j], "beats_baselines": not self.beaten(i, j)})
+                    rows.append(row | {"place": self.places[i, j], "beats_baselines": not self.fails_baseline(i, j)})
             # Baselines below, without a place
             for baseline, mean in _entries_on(dataset, self.baseline_means).items():
                 rows.append({"method": baseline.method, "kind": "baseline", **about, "mean": mean, "n": unit.n})
         return pd.DataFrame(rows).astype({"place": "Int64", "diverged": "Int64"})
 
-    def sheet(self, order: Sequence[int] | None = None, conclusions: Sequence[str] = ()) -> Sheet:
+    def table_sheet(self, order: Sequence[int] | None = None, conclusions: Sequence[str] = ()) -> Sheet:
         """The table with these rows, and the baselines below them."""
         order = range(len(self.methods)) if order is None else order
         # One power of ten per column, so decimals can be compared
-        powers = self._powers()
-        rows = [[Shown(self.methods[i]), *(self._cell(i, j, power) for j, power in enumerate(powers))] for i in order]
+        powers = self._powers_of_columns()
+        rows = [
+            [Shown(self.methods[i]), *(self._cell_with_interval(i, j, power) for j, power in enumerate(powers))]
+            for i in order
+        ]
         # Baselines under a rule
         for name in dict.fromkeys(cell.method for cell in self.baselines):
             means = [self.baseline_means.get(CellPosition(name, dataset), np.nan) for dataset in self.datasets]
-            rows.append([Shown(name), *(Shown(self._number(mean, j, powers[j])) for j, mean in enumerate(means))])
+            rows.append(
+                [Shown(name), *(Shown(self._number_in_column(mean, j, powers[j])) for j, mean in enumerate(means))]
+            )
         used = any(cell.mark for row in rows for cell in row)
         return Sheet(
             columns=[SheetColumn(self.metric), *(SheetColumn(heading, number=True) for heading in self.headings)],
@@ -180,16 +185,16 @@ class Pivot:
         )
 
     def _repr_html_(self) -> str:
-        return self.sheet(self.best_first)._repr_html_()
+        return self.table_sheet(self.best_first)._repr_html_()
 
     def __repr__(self) -> str:
-        return repr(self.sheet(self.best_first))
+        return repr(self.table_sheet(self.best_first))
 
-    def show(self, most: int | None = None, format: str = "table", order: Sequence[str] = ()) -> None:
+    def print_table(self, most: int | None = None, format: str = "table", order: Sequence[str] = ()) -> None:
         """Print the table with at most this many methods, in this order or best first."""
         places = ([self.methods.index(name) for name in order] or self.best_first)[:most]
-        sheet = self.sheet(places)
-        sheet.show(format)
+        sheet = self.table_sheet(places)
+        sheet.print_sheet(format)
         if format != "table":
             return
         if left := len(self.methods) - len(places):
@@ -209,12 +214,12 @@ class Pivot:
         """Rows in the order of their mean rank over the data sets that they have."""
         return [int(i) for i in pd.DataFrame(self.places).mean(axis=1).argsort(kind="stable")]
 
-    def _powers(self) -> list[int]:
+    def _powers_of_columns(self) -> list[int]:
         """Power of ten above each column."""
-        smallest = [self._smallest(j) for j in range(len(self.datasets))]
+        smallest = [self._smallest_mean(j) for j in range(len(self.datasets))]
         return [3 * math.floor(math.log10(one) / 3) if one and not SMALL <= one < LARGE else 0 for one in smallest]
 
-    def _smallest(self, j: int) -> float:
+    def _smallest_mean(self, j: int) -> float:
         """Smallest finite magnitude of a mean in a column; that of a baseline if all methods diverged."""
         known = self.means[np.isfinite(self.means[:, j]), j]
         others = _entries_on(self.datasets[j], self.baseline_means).values()
@@ -223,26 +228,26 @@ class Pivot:
     @property
     def headings(self) -> list[str]:
         """Data sets, with the common power of ten of each column."""
-        powers = (f" ×10{str(power).translate(RAISED)}" if power else "" for power in self._powers())
+        powers = (f" ×10{str(power).translate(RAISED)}" if power else "" for power in self._powers_of_columns())
         return [dataset + power for dataset, power in zip(self.datasets, powers, strict=True)]
 
-    def _number(self, value: float, j: int, power: int) -> str:
+    def _number_in_column(self, value: float, j: int, power: int) -> str:
         """A number with the decimals of its column; empty for NaN."""
-        smallest = self._smallest(j) / 10.0**power
+        smallest = self._smallest_mean(j) / 10.0**power
         decimals = max(0, DIGITS - 1 - math.floor(math.log10(smallest))) if smallest else DIGITS - 1
         return "" if np.isnan(value) else f"{value / 10.0**power:.{decimals}f}"
 
-    def _cell(self, i: int, j: int, power: int) -> Shown:
+    def _cell_with_interval(self, i: int, j: int, power: int) -> Shown:
         """A mean with its interval, or the number of diverged values."""
         mean = self.means[i, j]
         if np.isinf(mean):
-            failed, of = self.diverged(self.methods[i], self.datasets[j])
+            failed, of = self.count_diverged(self.methods[i], self.datasets[j])
             return Shown(f"{failed} of {of} diverged")
         if np.isnan(mean):
             return Shown("")
         weight = {1.0: BEST, 2.0: SECOND}.get(self.places[i, j], "")
-        half = self._number(self.halves[i, j], j, power)
-        return Shown(self._number(mean, j, power), weight, BEATEN * self.beaten(i, j), half)
+        half = self._number_in_column(self.halves[i, j], j, power)
+        return Shown(self._number_in_column(mean, j, power), weight, BEATEN * self.fails_baseline(i, j), half)
 
 
 def _entries_on(dataset: str, found: dict[CellPosition, Value]) -> dict[CellPosition, Value]:

@@ -60,7 +60,7 @@ class Unit:
             counted = counted.groupby(level="seed").mean()
         return np.asarray(counted, np.float64)
 
-    def curves(self, whole: pd.DataFrame) -> pd.DataFrame:
+    def curves_by_unit(self, whole: pd.DataFrame) -> pd.DataFrame:
         """Rows of each unit from a table of curves: those of shared replicates, averaged within each seed."""
         counted = whole
         if self.shared is not None:
