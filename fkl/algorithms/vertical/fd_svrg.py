@@ -225,4 +225,4 @@ def _descend_compiled(
             w[d] -= change[b] * one
 
 
-# Compiled with parts of other modules: 3696d071, see tests/test_compiled.py
+# Compiled with parts of other modules: e1b2d0e2, see tests/test_compiled.py
