@@ -190,9 +190,9 @@ def by_block(work: Callable[[NDArray[Any]], NDArray[Any]], values: NDArray[Any])
     # The result is allocated when the first block shows its shape and type
     made = None
     for some in row_blocks(len(values)):
-        found = work(values[some])
-        made = np.empty((len(values), *found.shape[1:]), found.dtype) if made is None else made
-        made[some] = found
+        part = work(values[some])
+        made = np.empty((len(values), *part.shape[1:]), part.dtype) if made is None else made
+        made[some] = part
     assert made is not None
     return made
 
@@ -216,6 +216,7 @@ def spread_values(values: NDArray[Any], which: NDArray[np.bool_]) -> NDArray[Any
     """An array like `which` with these values where it is true, in order, and 0 elsewhere."""
     if which.all():
         return values.reshape(which.shape)
+    # The first value goes to the first true place, and so on
     made, marks, count = np.zeros(which.size, values.dtype), which.reshape(-1), 0
     for some in row_blocks(which.size):
         here = int(np.count_nonzero(marks[some]))

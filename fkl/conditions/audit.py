@@ -33,7 +33,7 @@ NORM = 10.0
 ALPHA = 0.05
 """Largest probability that epsilon_lower is above the true epsilon."""
 CONTRADICTION = 1e-4
-"""The same for the bound that ends a run with an error; it is smaller because a run has many replicates."""
+"""ALPHA of the bound that ends a run with an error; it is smaller because a run has many replicates."""
 POINTS = 20
 """Largest number of rounds at which the figure has a bound; they are evenly spaced on a log axis."""
 PAIR = 2

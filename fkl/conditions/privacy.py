@@ -86,6 +86,7 @@ class Noise(OnMessages):
         rounds = np.cumsum(problem.present, axis=0).max(axis=1)
         exchanges = exchanges_of(method)
         once = np.full(len(rounds), exchanges) if method.uses_sample_once else exchanges * rounds
+        # Without its only sample, a message is 0; a message about many samples may move across the whole ball
         moves = 1 if method.message_of_one_sample else 2  # times C
         return {
             "epsilon_sample": accountant.gaussian_epsilons(self.noise / moves, once, self.delta),

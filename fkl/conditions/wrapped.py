@@ -38,7 +38,7 @@ class OnMessages(Keys):
     panels: ClassVar[Mapping[str, Panel]] = MappingProxyType({})
     """Figures of a run with the condition, by file name."""
     hides_presence = False
-    """As in `fkl.contract.star.Federated`."""
+    """Whether the server must not learn which clients are absent, see `fkl.contract.star.Federated`."""
     traceable = False
     """Whether JAX can trace the condition's functions, see `not_traceable` of methods. A memory that is None before the
     first round then consists of zeros.

@@ -43,6 +43,7 @@ class Partition(Keys):
             )
         # Rows of each client and round, and which of them exist
         rows, present = self.dealt(table, rng)
+        # A client's site: that of most of its rows
         site = np.zeros(len(rows), np.int64)
         if len(table.site_names) > 1:
             for k, (mine, seen) in enumerate(zip(rows, present, strict=True)):

@@ -72,6 +72,7 @@ class Synthetic(Keys):
         means = self.site_shift * directions / np.linalg.norm(directions, axis=1, keepdims=True)
         site = memory.by_block(lambda some: some * self.sites // self.rows, np.arange(self.rows))
         x, y = np.empty((self.rows, self.dimension)), np.empty(self.rows)
+        # Rows in chunks, because the kernel values (rows, centres) are the largest array
         for start in range(0, self.rows, CHUNK_ROWS):
             here = slice(start, start + CHUNK_ROWS)
             x[here] = rng.standard_normal(x[here].shape) + means[site[here]]

@@ -4,8 +4,8 @@ For example, a CSV file with 100 rows and the columns age (numbers), city (3 dif
 With text=one_hot, `TableFile.load` returns a `Table` with the features age, city=Bonn, city=Jena, city=Ulm. Its steps:
 
 1. `read_file` parses each file to `FileColumns`, or finds them in the store's cache; `with_used_columns` omits columns
-that
-   keys drop, and `with_dates` converts dates to days. Files of a pattern then follow one another in one `FileColumns`.
+   that keys drop, and `with_dates` converts dates to days. Files of a pattern then follow one another in one
+   `FileColumns`.
 2. `is_of_words` decides for each column whether it has words or numbers, and refuses words that no key allows.
 3. `_complete_rows` chooses the rows without missing cells; a column of times sorts them.
 4. Each feature becomes an array (rows,): numbers, or codes 0, 1, 2 of its words. An `Encoder` remembers the words.

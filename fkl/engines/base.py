@@ -242,9 +242,9 @@ def make_world(experiment: Experiment, replicates: tuple[int, ...]) -> tuple[Wor
     label = experiment.algorithm.label
     passing = network, ledger, np.dtype(precision), label, streams, experiment.links, times
     channel = Channel(*passing)
-    known = problem, experiment.dictionary, channel, streams, precision, topology
+    facts = problem, experiment.dictionary, channel, streams, precision, topology
     judged = experiment.metrics, experiment.intervals
-    return World(*known, engine.bank, *judged), ledger
+    return World(*facts, engine.bank, *judged), ledger
 
 
 # ---- Diverged runs: keys to lower, and errors that are finite but too large
@@ -320,6 +320,7 @@ def blame_keys(algorithm: Any, rounds: int) -> str:
 
 def _blame_large_keys(algorithm: Any, rounds: int) -> tuple[bool, str]:
     """Whether any key is unusually large, and the message of `blame_keys`."""
+    # The step size, and other factors that make a step large
     algorithm = innermost_method(algorithm)  # conditions have no step size
     values = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     size = next((name for name in STEP_SIZES if name in values), None)

@@ -42,7 +42,6 @@ def write_site(folder: Path, names: Sequence[str], outputs: Path, store: Store) 
     names = [name for name in names or papers.PAPERS if papers.declared_paper(name) and published_cells(name)]
     collected = collect_runs(outputs)
     known = None
-    # A run that fails in one table is in none
     while known != len(collected.broken):  # a run that fails in one table is in none
         known = len(collected.broken)
         views = [_paper_view(name, collected, store) for name in names]

@@ -29,7 +29,7 @@ METHODS = (
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 """Okabe and Ito's palette, which colour-blind readers can distinguish."""
 ON_DARK = ("#2F95D0", "#EE8442", "#2CB795", "#DF9DC4", "#E69F00", "#8FD0F5", "#FFFFFF")
-"""The same palette for a dark background."""
+"""Lighter colours of that palette, for a dark background."""
 MARKERS = "osD^vP*X"
 MORE_MARKERS = "<>hpHd8"
 """Markers of methods in a figure in which another method has their own."""

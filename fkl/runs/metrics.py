@@ -83,6 +83,7 @@ def defining_keys(metric: str, config: Mapping[str, Any]) -> dict[str, Any]:
     name = PREFIX.sub("", metric)
     loss = value("algo.loss")
     keys = ["algo.test_share", "algo.test_on", "algo.fold"] if PREFIX.match(metric) else []
+    # A user's metric, a quantile, a loss or a bound: each has keys that define it
     if name in (config.get("metrics") or {}):
         keys.append(f"metrics.{name}")
     elif re.match(r"pinball|below", name):

@@ -81,6 +81,7 @@ def execute_run(run: Run, draw: Drawing, progress: bool = True) -> bool:
             if not done:
                 play_run(run, draw, progress)
     forget_failed(run.failed_folder, run.digest)
+    # A finished run without a model is repeated for it
     if run.settings.save_model and MODEL not in read_provenance(run.folder)["files"]:
         with lock_folder(run.folder):
             add_model(run, progress)

@@ -168,6 +168,7 @@ class StudyAnswer:
 
     def _sentences_on(self, judged: Judged, said: str) -> list[str]:
         """Sentences on a data set: its rows, its best method, the bold row, and methods that a baseline beats."""
+        # How much was judged, and the errors by which methods are compared
         rows, of_all = judged.rows_read
         counted = f" ({rows:,} of {of_all:,} rows judged in a seed)" if rows and of_all else ""
         levels = {name: value for name in judged.methods if np.isfinite(value := judged.level(name))}
@@ -175,6 +176,7 @@ class StudyAnswer:
         bold = min(levels, key=levels.__getitem__, default="")
         if bold and not said.startswith((f"{bold} leads", f"{bold} is ", f"only {bold} ")):
             said += f"; the smallest error is that of {bold}"
+        # Methods that do not beat every baseline, by the baselines that they do not beat
         above: dict[str, list[str]] = {}
         for name in levels:
             if baselines := judged.not_beaten(name):
@@ -185,8 +187,8 @@ class StudyAnswer:
         if self.about_bytes:
             most, verdicts = judged.at_equal_bytes()
             if verdicts:
-                words = about_best(verdicts)
-                lines.append(f"At equal bytes on {judged.dataset.name}, {bytes_of(most)} sent by all clients, {words}.")
+                best = about_best(verdicts)
+                lines.append(f"At equal bytes on {judged.dataset.name}, {bytes_of(most)} sent by all clients, {best}.")
         if order := row_order_of(judged):
             name = judged.dataset.name
             both = 0 < len(self._alone) < len(self.plan.all_methods)

@@ -122,6 +122,7 @@ def write_answer(answer: StudyAnswer) -> list[Path]:
     pairs = {style: draw_differences(apart, [*frame["method"]], plan.margin, style) for style in STYLES}
     about = f"{costs['paper']['.txt'].decode().strip()} {answer.dealt}"
     contents["paper.tex"] = paper.latex_document(answer, named, {"figure": about})
+    # Write the texts, then the pictures that could be drawn
     files = [folder / name for name in contents]
     for path, text in zip(files, contents.values(), strict=True):
         write_text(path, text)

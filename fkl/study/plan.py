@@ -166,6 +166,7 @@ class Plan:
             of_data = key.partition(".")[0] in ("dataset", "partition") or key in OURS
             changes_error = key == "algo.level" or (key == "algo.loss" and "quantile" in str(text))
             require(not of_data and not changes_error, f"tune.space.{key}", text, SAME_ERROR)
+        # How many seeds, when the study may stop, and what counts as equal
         seeds, margin, looks = judge["seeds"], judge["margin"], judge["looks"]
         require(_is_whole(seeds, 3), "judge.seeds", seeds, "an integer >= 3; 10 are usual")
         if claim == "rows":

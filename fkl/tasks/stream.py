@@ -252,6 +252,7 @@ class StreamSums(NamedTuple):
         # Losses by kernel appear in the first round that has them
         if of_round is not None and of_kernels is None:
             of_kernels = np.zeros(of_round.shape, of_round.dtype)
+        # Traced arrays cannot change in place
         if is_traced(self.loss):
             shown = {name: present * one for name, one in loss.errors_of_predictions(y_hat, y).items()}
             total = self.loss + (shown[loss.column] + lam * present * squared_norm)

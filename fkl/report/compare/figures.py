@@ -224,8 +224,8 @@ def _critical_difference(placed: pd.DataFrame) -> dict[str, bytes]:
         placed.mean(), pairs.nemenyi_test(placed), ax=axes, alpha=1 - CONFIDENCE,
         elbow_props=lines, crossbar_props=lines, marker_props=lines,
     )  # fmt: skip
-    told = f"average ranks over {len(placed)} data sets; bars join methods that\n"
-    return render_figure(figure, f"{told}Nemenyi's test does not distinguish at {100 * (1 - CONFIDENCE):g} %")
+    caption = f"average ranks over {len(placed)} data sets; bars join methods that\n"
+    return render_figure(figure, f"{caption}Nemenyi's test does not distinguish at {100 * (1 - CONFIDENCE):g} %")
 
 
 def in_forks(work: Mapping[Name, Callable[[], Made]]) -> dict[Name, Made]:

@@ -14,10 +14,10 @@ def about_alone(dataset: str, order: str) -> str:
 def about_row_order(cells: ComparedCells) -> list[str]:
     """A sentence for each data set on which clients alone stand beside others, on rows whose order matters."""
     lines = []
-    # Only if both kinds of learners were run on this order
     for dataset in cells.datasets:
         runs = [run for cell, of_cell in cells.runs.items() if cell.dataset == dataset for run in of_cell]
-        told = [str(run.provenance["row_order"]) for run in runs if "row_order" in run.provenance]
-        if told and len({run.config.get("learners") == "alone" for run in runs}) > 1:
-            lines.append(about_alone(dataset, told[0]))
+        orders = [str(run.provenance["row_order"]) for run in runs if "row_order" in run.provenance]
+        # Only if both kinds of learners were run on rows in such an order
+        if orders and len({run.config.get("learners") == "alone" for run in runs}) > 1:
+            lines.append(about_alone(dataset, orders[0]))
     return lines
