@@ -13,7 +13,7 @@ from fkl.engines.base import make_world
 from fkl.wire import Channel
 from fkl.wire.channel import UNITS
 from fkl.wire.coded_payloads import OneCodeForAll, Padding, Quantised, Residues, Sparse
-from fkl.wire.payloads import OnLinks, Ragged, SameForAll, SelectedEntries, chosen_of, on_links, payloads_by_kind
+from fkl.wire.payloads import OnLinks, Ragged, SameForAll, Selected, chosen_of, on_links, payloads_by_kind
 
 
 def ledger_books_every_message(conformance: Conformance) -> None:
@@ -114,7 +114,7 @@ def _count_numbers(part: Any, r: int, k: int, width: int) -> tuple[int, int]:
         return codes + scales, -(-codes * part.bits // 8) + scales * width + told
     if isinstance(part, SameForAll):
         scalars, mask = part.values[r].size, 0
-    elif isinstance(part, SelectedEntries):
+    elif isinstance(part, Selected):
         sent = part.chosen[r, k]
         scalars, mask = part.values[r][sent].size, -(-len(sent) // 8) if len(sent) > 1 and sent.any() else 0
     elif isinstance(part, OnLinks):

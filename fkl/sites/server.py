@@ -388,7 +388,7 @@ class SitesServer:
     def _sum_in_secret(
         self, t: int, exchange: int, here: list[int], said: dict[int, Words], like: Packet, traffic: RoundTraffic
     ) -> dict[int, list[Packet | None]]:
-        """Exchange messages so that the first client's one is the sum of all, and the others are empty.
+        """Exchange messages: the first client's one becomes the sum of all, and the others are empty.
 
         The messages between server and sites are those of `fkl.sites.masks`, not of a method.
         """

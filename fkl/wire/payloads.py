@@ -284,7 +284,7 @@ class PerClient(Values, Summable):
 
 
 @dataclass(frozen=True)
-class SelectedEntries(Values):
+class Selected(Values):
     """Entries of an array that is the same for all clients; each client receives its own selection.
 
     Parameters
@@ -302,7 +302,7 @@ class SelectedEntries(Values):
     chosen: NDArray[np.bool_]
 
     @classmethod
-    def from_parts(cls, parts: Sequence[PayloadPart]) -> "SelectedEntries":
+    def from_parts(cls, parts: Sequence[PayloadPart]) -> "Selected":
         """One payload with the entries that any of these clients received."""
         shape, dtype = parts[0].known
         values, travelled = np.full(shape, np.nan, dtype), []

@@ -18,7 +18,7 @@ from fkl.wire.payloads import (
     PerClient,
     RankOne,
     SameForAll,
-    SelectedEntries,
+    Selected,
     narrow_numbers,
     payloads_by_kind,
     wire_size,
@@ -103,7 +103,7 @@ def test_a_vector_for_each_link_comes_through_bytes_as_it_was() -> None:
 def test_of_what_is_selected_a_client_is_sent_its_own_entries_and_nothing_else(n: int) -> None:
     """NaN is where nothing has travelled: whoever reads on would notice."""
     chosen, values = some_of(n), RANDOM.standard_normal((1, n, 3))
-    payload = SelectedEntries(values, chosen)
+    payload = Selected(values, chosen)
     size = np.broadcast_to(payload.wire_size(8).size, (1, K))
     for k in range(K):
         packet = pack_message(Message(payload, SameForAll(np.array([3])), ()), k, 8)

@@ -24,7 +24,7 @@ from fkl.contract.star import Federated, Samples, StarState, Turn
 from fkl.contract.world import Common, Outcome, World
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
-from fkl.wire.payloads import FeatureGradients, PerClient, SelectedEntries
+from fkl.wire.payloads import FeatureGradients, PerClient, Selected
 
 MOST_STEPS = 200
 """Largest number of Newton steps; one is enough if all C_i are equal."""
@@ -188,7 +188,7 @@ def mirror_step(log_p: Array, c: Array, eta: float, C: Array) -> Array:
 class DrawnKernels:
     """Message to a client: theta_i of the kernels drawn for it, and the number (R, K) of the predicting kernel."""
 
-    theta: SelectedEntries
+    theta: Selected
     index: PerClient
 
 
@@ -229,7 +229,7 @@ class FomdOms(ModelSelection):
         bank, K = common.bank, server.clients
         uniform = turn.vectors(Role.SELECTION, K * (1 + bank.kernels)).reshape(bank.replicates, K, -1)
         index, chosen = self.draw(server.log_p[:, None], uniform)
-        return DrawnKernels(SelectedEntries(server.theta, chosen), PerClient(index))
+        return DrawnKernels(Selected(server.theta, chosen), PerClient(index))
 
     def client(
         self, common: Common, client: None, down: DrawnKernels, samples: Samples, turn: Turn

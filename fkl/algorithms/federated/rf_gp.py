@@ -35,7 +35,7 @@ from fkl.contract.world import Common, Outcome, World
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
 from fkl.kernels.functions import Gaussian, OnFeatures
-from fkl.wire.payloads import PerClient, SameForAll, SelectedEntries
+from fkl.wire.payloads import PerClient, SameForAll, Selected
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,10 @@ class PosteriorMessage:
         Noise s2, and the logarithm of the evidence.
     """
 
-    theta: SameForAll | SelectedEntries
-    root: SameForAll | SelectedEntries
-    noise: SameForAll | SelectedEntries
-    log_w: SameForAll | SelectedEntries
+    theta: SameForAll | Selected
+    root: SameForAll | Selected
+    noise: SameForAll | Selected
+    log_w: SameForAll | Selected
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ class RfGp(GaussianProcesses, Federated):
             return PosteriorMessage(*(SameForAll(values) for values in posterior_values))
         R, N = server.active.shape
         chosen = common.xp.broadcast_to(server.active[:, None], (R, server.clients, N))
-        return PosteriorMessage(*(SelectedEntries(values, chosen) for values in posterior_values))
+        return PosteriorMessage(*(Selected(values, chosen) for values in posterior_values))
 
     def client(
         self, common: Common, client: EvidenceClient, down: PosteriorMessage, samples: Samples, turn: Turn
