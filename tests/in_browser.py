@@ -104,7 +104,7 @@ def opened(
     context = browser.new_context(
         viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce"
     )
-    context.forward_messages(lambda url: not url.startswith(("file:", "data:")), lambda route: route.abort())
+    context.route(lambda url: not url.startswith(("file:", "data:")), lambda route: route.abort())
     tab = context.new_page()
     watch(tab)
     tab.goto(file.as_uri())

@@ -243,7 +243,7 @@ PARTS = {
     "topology": ("build",),
     **dict.fromkeys(CONDITIONS, ("client_sends", "server_takes", "agent_sends")),
     "participation": ("present",),
-    "links": ("always_up", "up"),
+    "links": ("always_up", "links_up"),
     "intervals": ("begin", "on_streams"),
     "logger": ("begin", "round", "end", "fail"),
 }

@@ -56,6 +56,12 @@ class Decentralized(Keys):
     choices_reveal_data: ClassVar[bool] = True
     """Whether an agent's data decide whether it sends, as in `fkl.contract.star.Federated`."""
 
+    exchanges: ClassVar[int] = 1
+    """Number of times that agents send in an iteration."""
+    exchanges_up: ClassVar[int | None] = None
+    uses_sample_once: ClassVar[bool] = False
+    message_of_one_sample: ClassVar[bool] = False
+    """What `fkl.contract.star.Federated` says with these names; False is always safe."""
     one_way: ClassVar[bool] = False
     """Whether the method can learn with one-way links."""
     conserves: ClassVar[bool] = False

@@ -76,7 +76,7 @@ class SavedModel:
 
     Examples
     --------
-    >>> model = load("outputs/runs/air-pof_mkl-0123456789ab")  # doctest: +SKIP
+    >>> model = load_model("outputs/runs/air-pof_mkl-0123456789ab")  # doctest: +SKIP
     >>> model.predict(frame, client="Beijing")  # doctest: +SKIP
     """
 

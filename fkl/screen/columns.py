@@ -168,9 +168,9 @@ def column_meaning(name: str) -> str | None:
 
     Examples
     --------
-    >>> meaning("uplink_bytes")
+    >>> column_meaning("uplink_bytes")
     'bytes sent from all clients to the server'
-    >>> meaning("mse_gini")
+    >>> column_meaning("mse_gini")
     'inequality between clients, 0 is equal, of mse (Gini coefficient)'
     """
     if name in COLUMNS:

@@ -65,7 +65,7 @@ def escape_latex(words: str) -> str:
 
     Examples
     --------
-    >>> print(escaped("95 % of test_mse × 10⁻³"))
+    >>> print(escape_latex("95 % of test_mse × 10⁻³"))
     95 \% of test\_mse $\times$ 10$^{-3}$
     """
     digits = str.maketrans(RAISED, "-0123456789")

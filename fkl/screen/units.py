@@ -14,7 +14,7 @@ def number_text(value: float, digits: int = 3) -> str:
 
     Examples
     --------
-    >>> [number(value) for value in (0.037944, 13.641, 1234.5, 2e-7, 0.0)]
+    >>> [number_text(value) for value in (0.037944, 13.641, 1234.5, 2e-7, 0.0)]
     ['0.0379', '13.6', '1,234', '2.00e-07', '0']
     """
     if value == 0 or not math.isfinite(value):
@@ -61,7 +61,7 @@ def seconds_text(value: float) -> str:
 
     Examples
     --------
-    >>> seconds(0.14421), seconds(75), seconds(7300)
+    >>> seconds_text(0.14421), seconds_text(75), seconds_text(7300)
     ('0.144 s', '1 min 15 s', '2 h 1 min')
     """
     if value < 60:
@@ -110,7 +110,7 @@ def typeset_number(words: str) -> str:
 
     Examples
     --------
-    >>> typeset("-1.5e-05"), typeset("air")
+    >>> typeset_number("-1.5e-05"), typeset_number("air")
     ('−1.5 × 10⁻⁵', 'air')
     """
     number = re.fullmatch(r"([+-]?[\d.,]+)(?:e([+-]?\d+))?", words)

@@ -310,7 +310,7 @@ def widening_factor(parts: ArrayLike, blocks: int, unit: str) -> float:
 
     Examples
     --------
-    >>> widening([1, -1, -1, 1, -1, 1, 1, -1], 2, "row")
+    >>> widening_factor([1, -1, -1, 1, -1, 1, 1, -1], 2, "row")
     1.0
     """
     away = np.asarray(parts, np.float64)

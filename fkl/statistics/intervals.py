@@ -54,7 +54,7 @@ def wilson_interval(k: int, S: int, level: float = 0.95) -> tuple[float, float]:
 
     Examples
     --------
-    >>> [round(end, 3) for end in wilson(1, 10)]
+    >>> [round(end, 3) for end in wilson_interval(1, 10)]
     [0.018, 0.404]
     """
     z = ndtri((1 + level) / 2)
@@ -109,7 +109,7 @@ def holm_correction(p: Array) -> Array:
 
     Examples
     --------
-    >>> holm(np.array([0.01, 0.04, 0.03])).tolist()
+    >>> holm_correction(np.array([0.01, 0.04, 0.03])).tolist()
     [0.03, 0.06, 0.06]
     """
     corrected = np.full(len(p), np.nan)

@@ -383,7 +383,7 @@ def percent_of_ratio(log_ratio: float) -> str:
 
     Examples
     --------
-    >>> [percent(np.log(ratio)) for ratio in (1.041, 0.992, 7.81, 2e9)]
+    >>> [percent_of_ratio(np.log(ratio)) for ratio in (1.041, 0.992, 7.81, 2e9)]
     ['4.1', '−0.8', '681', '2.0e+11']
     """
     with np.errstate(over="ignore"):

@@ -111,7 +111,7 @@ def test_the_largest_function_against_the_rest_names_the_class(algo: str) -> Non
     together, classes = play_experiment(given), given.problem.loss.class_values
     each = [
         play_experiment(replace(given, algorithm=given.algorithm.method, problem=world.problem))
-        for world in given.algorithm.worlds(together.world)
+        for world in given.algorithm.worlds_made(together.world)
     ]
     f = np.stack([one.stacked("y_hat") for one in each])
     named = np.where(f.max(axis=0) > f.min(axis=0), classes[f.argmax(axis=0)], len(classes))

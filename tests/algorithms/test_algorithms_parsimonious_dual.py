@@ -35,7 +35,7 @@ def kernel(x, s, w):
 
 def values(nodes, x):
     """The kernel at every node and sample, (M, n), from its factors."""
-    made = nodes.kernel(x)
+    made = nodes.kernel_values(x)
     return np.einsum("wng,wnh->wghn", made.first, made.rest).reshape(nodes.size, len(x))
 
 
@@ -81,7 +81,7 @@ def test_complementary_slackness():
     assert solution.slackness[0] == pytest.approx(np.abs(slack[critical]).max(), abs=1e-9)
     assert solution.violation[0] == pytest.approx(max(slack.max(), 0), abs=1e-9)
     # No duality gap, as far as the constraints hold.
-    gap = solution.problem.cost(solution.alpha) - solution.value
+    gap = solution.problem.primal_cost(solution.alpha) - solution.value
     assert np.abs(gap) <= 2 * tolerance * solution.mu.sum()
 
 

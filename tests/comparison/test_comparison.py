@@ -29,7 +29,7 @@ def shown(what: Pivot | Comparison, *most: int, terminal: bool = False) -> str:
     out = io.StringIO()
     out.isatty = lambda: terminal  # type: ignore[method-assign]
     with redirect_stdout(out):
-        what.show(*most)
+        (what.show if isinstance(what, Comparison) else what.print_table)(*most)
     return out.getvalue()
 
 
@@ -127,7 +127,7 @@ def test_the_best_stands_out_in_every_language() -> None:
     assert "*15.42* ± 0.20" in lines[2] and "_30.00_ ± 0.38 ▲" in lines[3] and "200.00 ± 2.54 ▲" in lines[4]
     assert lines[5].split() == ["the", "mean", "30.00"]
     assert "\x1b[1m15.42\x1b[0m" in shown(pivot, terminal=True)
-    assert "**15.42** ± 0.20" in pivot.sheet().markdown and "<ins>30.00</ins>" in pivot.sheet().markdown
+    assert "**15.42** ± 0.20" in pivot.table_sheet().markdown and "<ins>30.00</ins>" in pivot.table_sheet().markdown
     assert shown(pivot, 1).splitlines()[4] == "... and 2 methods more"
     frame = pivot.frame().set_index(["method", "dataset"])
     assert frame.loc[("A (eta_x=1)", "air"), ["place", "n"]].tolist() == [1, 2]

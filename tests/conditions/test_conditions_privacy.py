@@ -162,25 +162,31 @@ def test_epsilon_of_many_is_what_privacy_loss_distributions_add_up_to() -> None:
     )
 
 
+def method_with(**facts: Any) -> SimpleNamespace:
+    """The facts of a method with a server that privacy asks for."""
+    usual = {"exchanges": 1, "exchanges_up": None, "uses_sample_once": False, "message_of_one_sample": False}
+    return SimpleNamespace(**usual | facts)
+
+
 @pytest.mark.skipif(not accountant.INSTALLED, reason="dp-accounting is not installed")
 def test_columns_count_what_was_sent() -> None:
     """A sample is in one message of POF-MKL with bins drawn uniformly; a client in as many as it was there for."""
     noise, there = Central(clip=1.0, noise=2.0), problem([1, 1], [1, 0], [1, 0])
-    told = noise.columns(SimpleNamespace(exchanges=1, uses_sample_once=True, message_of_one_sample=True), there)
+    told = noise.columns(method_with(uses_sample_once=True, message_of_one_sample=True), there)
     each = [balle_wang(2.0 / np.sqrt(n), 1e-5) for n in (1, 2, 3)]
     assert told["epsilon_sample"] == pytest.approx([each[0]] * 3, abs=1e-6)
     assert told["epsilon_client"] == pytest.approx(each, abs=1e-6)
     assert (np.diff(told["epsilon_client"]) > 0).all()
     half = [balle_wang(1.0 / np.sqrt(n), 1e-5) for n in (1, 2, 3)]
-    remembers = noise.columns(SimpleNamespace(exchanges=1, uses_sample_once=False), there)
+    remembers = noise.columns(method_with(), there)
     assert remembers["epsilon_sample"] == pytest.approx(half, abs=1e-6)
     assert remembers["epsilon_client"] == pytest.approx(each, abs=1e-6)
-    of_many = noise.columns(SimpleNamespace(exchanges=1, uses_sample_once=True), there)
+    of_many = noise.columns(method_with(uses_sample_once=True), there)
     assert of_many["epsilon_sample"] == pytest.approx([half[0]] * 3, abs=1e-6)
-    twice = noise.columns(SimpleNamespace(exchanges=2, uses_sample_once=False), there)
+    twice = noise.columns(method_with(exchanges=2), there)
     assert twice["epsilon_client"][-1] == pytest.approx(balle_wang(2.0 / np.sqrt(6), 1e-5), abs=1e-6)
-    assert Central(clip=1.0).columns(SimpleNamespace(), there) == {}
-    everyone = SampledWith(1.0, 2.0, 1e-5, probability=1.0).columns(SimpleNamespace(exchanges=2), there)
+    assert Central(clip=1.0).columns(method_with(), there) == {}
+    everyone = SampledWith(1.0, 2.0, 1e-5, probability=1.0).columns(method_with(exchanges=2), there)
     assert everyone["epsilon_client"] == pytest.approx(
         accountant.gaussian_epsilons(2.0, 2 * np.arange(1, 4), 1e-5), abs=1e-3
     )

@@ -4,11 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hydra import compose, initialize_config_dir
 from scipy.spatial.distance import pdist
 
-from fkl import conf_folder
 from fkl.basics.errors import BadValue
+from fkl.config.compose import compose_config
 from fkl.config.loading import load_run
 from fkl.kernels.dictionary import AroundMedian
 from fkl.runs.prepare import prepare_run
@@ -20,8 +19,7 @@ RNG = np.random.default_rng(8)
 
 def composed(*words: str):
     """The checked configuration of these words."""
-    with initialize_config_dir(str(conf_folder()), version_base="1.3"):
-        return load_run(compose("config", list(words)))
+    return load_run(compose_config(*words))
 
 
 @pytest.mark.parametrize(("family", "metric"), [("rbf", "euclidean"), ("laplacian", "cityblock")])

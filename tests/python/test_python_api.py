@@ -100,7 +100,7 @@ def test_threads_take_turns_and_leave_the_streams_of_the_process_alone(capsys: p
         seen.add((sys.stdout, sys.stderr))
 
     with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(2) as pool:
-        for name in ("prepare", "simulate"):
+        for name in ("prepare_run", "simulate_run"):
             real = getattr(fkl.runs.play, name)
             patch.setattr(fkl.runs.play, name, lambda *told, real=real, **more: (watch(), real(*told, **more))[1])
         together = [*pool.map(lambda some: fkl.run(*some, "paths.outputs=together", quiet=True), words)]

@@ -87,7 +87,7 @@ def test_sample_after_sample_it_predicts_what_fkl_run_predicts(algo: str, precis
 def test_its_parameters_are_those_of_fkl_run(algo: str) -> None:
     given = load_run(compose_config(f"algo={algo}", "dataset=diabetes", "partition=stream", "replicates=1"))
     model = {"raker": RakerRegressor, "omkl_gf": OmklGfRegressor, "omkr": OmkrRegressor}[algo]()
-    assert model._method() == given.algo
+    assert model._make_method() == given.algo
     assert model._kernels == given.kernels
     assert (model.precision, model.random_state) == (given.settings.precision, given.settings.seed)
 

@@ -113,7 +113,7 @@ BY_TYPE: dict[Any, tuple[str, ...]] = {
 }
 """What the command line may say of a key, and none of its type can be."""
 ANY_WORD = {("Settings", "out"), ("Settings", "objective"), *(("Paths", key) for key in ("data", "outputs", "cache"))}
-TAKES = dict.fromkeys([("TableSet", "no_signal"), ("Centralized", "eps"), ("Federated", "eps")], ("-1.0",))
+TAKES = dict.fromkeys([("TableSet", "no_signal"), ("Centralized", "eps"), ("FederatedParsimonious", "eps")], ("-1.0",))
 TAKES |= {
     ("TableFile", "date_format"): ("null", "{a: 1}"),  # the latter is refused as date_format.a
     ("TableFile", "fill"): ("{mse: m.f}",),

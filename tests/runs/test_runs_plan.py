@@ -55,7 +55,7 @@ def test_a_sweep_is_planned_by_one_run_of_each_shape(fkl: Callable, monkeypatch:
         measured.append(run.words)
         return Forecast("A on b", "", "numba", 60.0 * run.settings.replicates, "", 2, 2, 10**6, 0, 0, 0, 0, 2e6, "", {})
 
-    monkeypatch.setattr("fkl.sweeps.plan.forecast", told)
+    monkeypatch.setattr("fkl.sweeps.plan.forecast_run", told)
     answer = fkl("plan", "-m", *SMALL, "algo.M=1,3", "seed=0,1,2", "algo.eta=0.1,0.2")
     assert (answer.code, len(measured)) == (0, 2)
     assert answer.out.splitlines()[:4] == [

@@ -334,7 +334,7 @@ def test_the_server_holds_no_single_message(
         return came
 
     monkeypatch.setattr("fkl.sites.site.write_packets", noted)
-    monkeypatch.setattr("fkl.sites.site.residues", residues_noted)
+    monkeypatch.setattr("fkl.sites.site.message_residues", residues_noted)
     monkeypatch.setattr(InProcess, "pull_messages", pulled)
     played((*words_of("vm_kofl"), *condition), write_files(tmp_path, (4, 4, 4)))
     whole = b"".join([*seen, *(file.read_bytes() for file in (tmp_path / RUN).iterdir())])

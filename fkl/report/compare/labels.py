@@ -17,7 +17,7 @@ def flat_config(config: dict[str, Any]) -> Flat:
 
     Examples
     --------
-    >>> flat({"seed": 0, "threads": 2, "algo": {"eta": 1.0}})
+    >>> flat_config({"seed": 0, "threads": 2, "algo": {"eta": 1.0}})
     {'seed': 0, 'algo.eta': 1}
     """
     shown = {"dataset": for_display(config["dataset"])} if isinstance(config.get("dataset"), dict) else {}
@@ -52,7 +52,7 @@ def varying_keys(flats: Sequence[Flat]) -> list[str]:
 
     Examples
     --------
-    >>> varying([{"algo.eta": 1, "seed": 0}, {"algo.eta": 2, "seed": 0}])
+    >>> varying_keys([{"algo.eta": 1, "seed": 0}, {"algo.eta": 2, "seed": 0}])
     ['algo.eta']
     """
     keys = dict.fromkeys(key for one in flats for key in one)
