@@ -53,12 +53,14 @@ EVERY_COMMAND = COMMANDS | {
     "replay": ("replay", "größe"),
     "bound": ("bound", "größe"),
     "predict": ("predict", "größe", "größe.csv"),
+    "merge": ("merge", "größe", "größe", "--out=größer"),
+    "forget": ("forget", "größe", "--client=0", "--out=größer"),
     "figure": ("figure", "parsimonious/1"),
     "study": ("study", "größe.yaml"),
     "reproduce": ("reproduce", "nobody"),
     "flower": ("flower", "init", "größe", "--sites", "2"),
 }
-NOT_DONE = REFUSED | {"not there", "reproduce", "flower", "predict"}
+NOT_DONE = REFUSED | {"not there", "reproduce", "flower", "predict", "merge", "forget"}
 PLAYER = """
 import json, os, sys
 from pathlib import Path

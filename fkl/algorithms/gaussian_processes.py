@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 from fkl.algorithms.base import softmax
 from fkl.basics.arrays import Array, array_namespace, of_each
 from fkl.basics.keys import Keys, key
-from fkl.contract.world import Common
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary, FeatureBank
 from fkl.kernels.bank import symmetric_eigen
@@ -302,11 +301,11 @@ class GaussianProcesses(Keys):
         return forgotten | (t + 1 >= GROWTH * (last + 1))
 
 
-def kernel_posterior(common: Common, gram: Array, pull: Array, totals: Array, noise: Array) -> KernelPosterior:
+def kernel_posterior(bank: FeatureBank, gram: Array, pull: Array, totals: Array, noise: Array) -> KernelPosterior:
     """The kernels' posterior from S (R, ..., N, P, P), b (R, ..., N, P), n and q (R, ..., 2) and s2 (R, ..., N)."""
     flat = len(noise), -1
     one_by_one = (part.reshape(*flat, *part.shape[noise.ndim :]) for part in (gram, pull, noise))
-    solved = common.bank.posterior(*one_by_one)
+    solved = bank.posterior(*one_by_one)
     root, theta, logdet = (part.reshape(like.shape) for part, like in zip(solved, (gram, pull, noise), strict=True))
     n, q = sums_of_targets(totals)
     xp = array_namespace(theta)

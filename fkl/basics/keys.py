@@ -165,7 +165,7 @@ def require_words(place: str, value: Any, kind: Any) -> None:
                 if entry is None and str in union_members(inner) and type(None) not in union_members(inner):
                     raise _not_a_word(place, entry)
                 require_words(place, entry, inner)
-    elif isinstance(value, int | float) and str in kinds and (isinstance(value, bool) or float not in kinds):
+    elif isinstance(value, int | float) and str in kinds and (bool if isinstance(value, bool) else float) not in kinds:
         raise _not_a_word(place, value)
 
 

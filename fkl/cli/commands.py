@@ -33,6 +33,7 @@ AS_GIVEN = {"ignore_unknown_options": True}
 SECTIONS = {
     "Run": ["run", "study", "plan", "list", "describe", "show", "data"],
     "Look": ["compare", "report", "predict", "bound"],
+    "Models": ["merge", "forget"],
     "Reproduce": ["reproduce", "replay", "table", "figure"],
     "Deploy": ["flower"],
 }
@@ -584,6 +585,31 @@ def predict(
     from fkl.runs.prediction import write_predictions
 
     write_predictions(Path(run), Path(rows), client, replicate, out, across, keep, skip_bad_rows)
+
+
+@commands.command()
+@click.argument("first", metavar="A", type=click.Path(path_type=Path))
+@click.argument("second", metavar="B", type=click.Path(path_type=Path))
+@click.option("--out", metavar="FOLDER", type=click.Path(path_type=Path), required=True, help="New folder.")
+def merge(first: Path, second: Path, out: Path) -> None:
+    """Merge the models of two runs with save_sums into that of one run on all their rows, exactly."""
+    from fkl.runs.model_sums import merge_command
+    from fkl.screen.messages import print_lines
+
+    print_lines(*merge_command(first, second, out))
+
+
+@commands.command()
+@click.argument("run", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--site", metavar="NAME", help="Site whose clients are forgotten.")
+@click.option("--client", metavar="K", type=int, help="Number of the client that is forgotten.")
+@click.option("--out", metavar="FOLDER", type=click.Path(path_type=Path), required=True, help="New folder.")
+def forget(run: Path, site: str | None, client: int | None, out: Path) -> None:
+    """Make the model that a run with save_sums=clients would have without a client, exactly, and a certificate."""
+    from fkl.runs.model_sums import forget_command
+    from fkl.screen.messages import print_lines
+
+    print_lines(*forget_command(run, site, client, out))
 
 
 @commands.command(context_settings=AS_GIVEN)

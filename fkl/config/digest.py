@@ -17,9 +17,20 @@ from typing import Any
 from fkl.config.choices import CONDITIONS
 from fkl.config.settings import Settings
 
-NOT_RESULTS = ("out", "paths", "threads", "chunk", "checkpoint_s", "objective", "save_model", "figures", "logger")
+NOT_RESULTS = (
+    "out",
+    "paths",
+    "threads",
+    "chunk",
+    "checkpoint_s",
+    "objective",
+    "save_model",
+    "save_sums",
+    "figures",
+    "logger",
+)
 """Keys that change the place or speed of a run, but none of its numbers."""
-WITHOUT_NULL = ("metrics", "stop_when")
+WITHOUT_NULL = ("metrics", "stop_when", "like")
 """Keys that have no effect if they are null; older runs, which lack them, have the same numbers."""
 
 

@@ -20,15 +20,20 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
+import yaml
+
 from fkl import __version__
 from fkl.basics.environment import current_folder, environment_variable
 from fkl.basics.errors import BadValue, FklError, did_you_mean, key_prefix, own_lines, require, with_own_line
+from fkl.basics.files import DamagedError, read_arrays, sha256_of
 from fkl.basics.keys import require_words, union_members
 from fkl.config import digest as source
 from fkl.config.choices import CONDITIONS, refuse_gone
 from fkl.config.digest import decisive_part
 from fkl.config.settings import ENGINES, NODES, OPTIONAL_NODES, Paths, Settings
 from fkl.data.dealt_rows import parts_of_all
+from fkl.data.encoder import Encoder
+from fkl.data.problem import Scale
 
 OWN_TABLE = "fkl.data.table_file.TableFile"
 MOST = 30_000
@@ -188,10 +193,33 @@ class Run:
         targets += (self.settings.metrics or {}).values()
         return [source.of_module(target.rpartition(".")[0]) for target in targets]
 
+    @cached_property
+    def taken_over(self) -> tuple[Encoder, Scale] | None:
+        """Encoder and scale of the run that `like` names; None without it."""
+        if self.settings.like is None:
+            return None
+        wrong = BadValue("like", self.settings.like, "the folder of a run with save_model=true and numbers as target")
+        try:
+            arrays = read_arrays(Path(self.settings.like) / "model.npz")
+            about = json.loads(arrays["about"].tobytes())
+            if about["signs"] is not False or isinstance(about["encoder"], list):
+                raise wrong
+            x_low, x_unit, y_low, y_unit = (arrays[f"0/{one.name}"] for one in fields(Scale))
+            return Encoder.of_json(about["encoder"]), Scale(x_low, x_unit, float(y_low), float(y_unit))
+        except (OSError, DamagedError, ValueError, LookupError, TypeError, AttributeError):
+            raise wrong from None
+
+    @property
+    def source_of_rows(self) -> str:
+        """Hash of the rows that a run reads, before they are divided among clients."""
+        own = self._checksums_of({"dataset": self.dataset})
+        return _hash_values([*own, self.settings.rows] if own else [self.resolved["dataset"], self.settings.seed])
+
     @property
     def _checksums(self) -> list[str]:
         """Checksums of the data files, including the user's own."""
-        return self._checksums_of({"dataset": self.dataset, "topology": self.topology, **self.conditions})
+        given = self._checksums_of({"dataset": self.dataset, "topology": self.topology, **self.conditions})
+        return given if self.taken_over is None else [*given, sha256_of(Path(str(self.settings.like)) / "model.npz")]
 
     def _checksums_of(self, nodes: dict[str, Any]) -> list[str]:
         checksums = [file.sha256 for file in self.dataset.data_files]
@@ -234,6 +262,8 @@ def _without_parents(folder: str) -> Path:
     return Path(os.path.realpath(folder)) if ".." in Path(folder).parts else Path(folder)
 
 
+LIKE = ("seed", "replicates", "precision", "scaling", "kernels")
+"""Keys that a run with `like` takes from the other run: with them, both have the same features."""
 PARTS = {
     "algo": ("label", "init", "step"),
     "dataset": ("name", "data_files", "load"),
@@ -266,6 +296,8 @@ def load_run(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
     for path, node, name in _find_interpolations(config, plain):  # out=${seed} is the text of a number
         if isinstance(node[name], int | float) and str in union_members(type_of_key(plain, path)):
             node[name] = str(node[name])
+    if plain.get("like") is not None:
+        _copy_like(plain, words := tuple(words))
     groups = (*NODES, *OPTIONAL_NODES, "paths", "logger")
     top = {key: value for key, value in plain.items() if key not in groups}
     nodes: dict[str, Any] = dict.fromkeys(OPTIONAL_NODES)
@@ -310,6 +342,26 @@ def load_run(config: dict[str, Any], words: Iterable[str] = ()) -> Run:
         able = " or ".join(name for name in ENGINES if load_engine(name).can_play(run) is None)
         raise BadValue("engine", settings.engine, f"{able} for {run.algo.label}: {why}")
     return run
+
+
+def _copy_like(plain: dict[str, Any], words: Iterable[str]) -> None:
+    """Give a configuration the keys in `LIKE` of another run; the user's own words must not say otherwise."""
+    folder = Path(str(plain["like"]))
+    try:
+        theirs = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+        copied = {key: theirs[key] for key in LIKE}
+        # Bandwidths around the median distance of its own rows are those that it has used
+        used = json.loads((folder / "provenance.json").read_text(encoding="utf-8")).get("bandwidths")
+        kernels = {name: value for name, value in copied["kernels"].items() if name != "samples"}
+        around = {"_target_": "fkl.kernels.Dictionary", "smallest": used[0], "largest": used[-1]} if used else {}
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, yaml.YAMLError):
+        raise BadValue("like", str(folder), "the folder of a run with kernels and save_model=true, or null") from None
+    named = {word.lstrip("+~").partition("=")[0].partition(".")[0] for word in words}
+    for key in (key for key in LIKE if key in named):
+        is_node = key == "kernels" and isinstance(plain[key], dict)
+        mine, shown = (copied[key] | plain[key], "other keys") if is_node else (plain.get(key), plain.get(key))
+        require(mine == copied[key], key, shown, f"omitted: like={folder} decides it")
+    plain |= copied | {"kernels": kernels | around if used else copied["kernels"]}
 
 
 def _find_interpolations(config: Any, plain: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:

@@ -124,6 +124,21 @@ class Settings(Keys):
     save_model: bool = key(
         False, "Whether to save the learned model in ``model.npz``.", must="false without learners=federated"
     )
+    save_sums: bool | str = key(
+        False,
+        "Whether to save, in ``sums.npz`` beside the model, the float64 sums over samples of which the model is a "
+        "function: their total, enough for `fkl merge`, or those of each client, for `fkl forget` as well. The saved "
+        "model is then computed from these sums, added client after client. The sums of few rows are the rows "
+        "themselves, so the file is as confidential as the data.",
+        must="false, total or clients",
+    )
+    like: str | None = key(
+        None,
+        "Folder of a run with a model. Seed, replicates, precision, scaling and kernels are those of its settings, "
+        "and the scale, words and values for missing cells are those of its model, whatever the new rows are, so "
+        "`fkl merge` can add both.",
+        must="the folder of a run with save_model=true, or null",
+    )
     figures: str = key(
         "all",
         "Whether a run draws its figures as PNG, which takes longer than a small run itself. With paper, it also "
@@ -134,11 +149,18 @@ class Settings(Keys):
         None, "Folder for this run's files; None for one named after the configuration.", must="a folder, or null"
     )
 
+    @property
+    def saves_model(self) -> bool:
+        """Whether the run writes its model; sums are never without it."""
+        return self.save_model or bool(self.save_sums)
+
     def __post_init__(self) -> None:
         super().__post_init__()
         require_part(self.rows)
         federated = self.learners == "federated"
         require(federated or not self.save_model, "save_model", True, f"false with learners={self.learners}")
+        self.require(self.save_sums in (False, "total", "clients"), "save_sums")
+        require(federated or not self.save_sums, "save_sums", self.save_sums, f"false with learners={self.learners}")
         may = self.stop_when is None or STOP_WHEN.fullmatch(self.stop_when) is not None
         self.require(may, "stop_when")
         for name, path in (self.metrics or {}).items():

@@ -484,6 +484,45 @@ class UserRows:
         unknown = count_of(int(new.sum()), "test row")
         return f"{unknown} with a word that no training row has, which gets no feature: {first}"
 
+    def encoded_by(self, encoder: Encoder, where: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Features (n, d) and targets (n,) of all rows, with the words, classes and fill values of another encoder.
+
+        Raises
+        ------
+        fkl.basics.errors.FklError
+            If columns differ, or a word or class is not one of the encoder's.
+        """
+        mine = self.encoder
+        if (
+            mine.columns != encoder.columns
+            or {*mine.words} != {*encoder.words}
+            or bool(mine.labels) != bool(encoder.labels)
+        ):
+            raise FklError(f"{where}: its columns, or those of words, are not those of the run that like names")
+        values_of = {}
+        for column, values in zip(mine.columns, self.values.T, strict=True):
+            known = encoder.words.get(column, ())
+            if known:
+                code = codes_of_words(mine.words[column], known)
+                code[np.isnan(code)] = len(known) if column in encoder.new_words else np.nan
+                values = code[values.astype(np.int64)]
+                if np.isnan(values).any():
+                    word = in_one_line(
+                        mine.words[column][int(self.values[:, mine.columns.index(column)][np.isnan(values)][0])]
+                    )
+                    allowed = f"the run that like names knows only {in_one_line(', '.join(known[:WORDS_SHOWN]))}"
+                    raise FklError(f"{where}, column {cut_text(column, NAME_SHOWN)}: {word!r} is new; {allowed}")
+            elif column in encoder.fill:
+                values = np.where(np.isnan(values), encoder.fill[column], values)
+            values_of[column] = values
+        if not mine.labels:
+            return encoder.features(values_of), self.y
+        number = codes_of_words(mine.labels, encoder.labels)
+        if np.isnan(number).any():
+            label = in_one_line(mine.labels[int(np.isnan(number).argmax())])
+            raise FklError(f"{where}: the class {label!r} is new; the run that like names does not know it")
+        return encoder.features(values_of), number[self.y.astype(np.int64)]
+
     def learned(self, rows: NDArray[np.bool_], where: str) -> tuple[Encoder, NDArray[np.float64]]:
         """An encoder with the words and means of these rows only, and the features (n, d) of all rows.
 

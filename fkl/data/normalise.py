@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, in_one_line
 from fkl.basics.memory import by_block, row_blocks
+from fkl.data.encoder import Encoder
 from fkl.data.problem import Scale, Table
 
 SCALINGS = ("unit_ball", "unit_box", "none")
@@ -95,6 +96,27 @@ def normalise_table(table: Table, scaling: str = "unit_ball", rows: NDArray[np.b
         _require_all(_fits_small_type, y[:, None], target, where, far)
         _require_all(_fits_small_type, x, table.feature_names, where, far)
     return replace(table, x=x, y=y, scale=scale.after(table.scale), expected=expected)
+
+
+def normalise_like(table: Table, encoder: Encoder, scale: Scale) -> Table:
+    """Encode and scale a table as another run did, whatever its own words and extreme cells are.
+
+    Raises
+    ------
+    FklError
+        If a column, a word or a class differs, or the data set is scaled already.
+    """
+    if table.scale.x_unit.shape or float(table.scale.x_unit) != 1 or not isinstance(table.x, np.ndarray):
+        raise FklError(f"like: must be null for {table.where}, whose numbers are scaled already or sparse")
+    x, y = (table.x, table.y) if table.cells is None else table.cells.encoded_by(encoder, table.where)
+    names = table.feature_names if table.cells is None else encoder.feature_names
+    if names != encoder.feature_names:
+        raise FklError(f"{table.where}: its columns are not those of the run that like names")
+    _require_all(np.isfinite, y[:, None], ("the target",), table.where, "not a finite number")
+    _require_all(np.isfinite, x, names, table.where, "missing, and the run that like names fills in nothing")
+    expected = None if table.expected is None else scale.y(table.expected)
+    scaled = replace(table, x=scale.x(x), y=scale.y(y), expected=expected)
+    return replace(scaled, feature_names=names, encoder=encoder, scale=scale)
 
 
 def _require_extent(extent: float, low: float, high: float, what: str) -> None:

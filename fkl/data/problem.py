@@ -386,6 +386,8 @@ class Batch(OfClients):
         As in `Table`.
     classes : int
         Number of classes if each has its own theta, or 1.
+    class_values : tuple of float
+        The target's value in each of these classes, ascending.
     """
 
     x: NDArray[np.floating]
@@ -403,6 +405,7 @@ class Batch(OfClients):
     row: NDArray[np.int64] | None = None
     incomplete: Incomplete = COMPLETE
     classes: int = 1
+    class_values: tuple[float, ...] = ()
 
     @classmethod
     def from_problem(
@@ -498,7 +501,8 @@ class Batch(OfClients):
         wrong = f"{len(values)} values, where {loss} needs {fewest} to {MOST_CLASSES} classes"
         if not fewest <= len(values) <= MOST_CLASSES:
             raise FklError(f"the target has {wrong}")
-        return replace(self, y=(2 * number - (len(values) - 1)).astype(np.float64), loss=loss, classes=len(values))
+        y = (2 * number - (len(values) - 1)).astype(np.float64)
+        return replace(self, y=y, loss=loss, classes=len(values), class_values=tuple(values.tolist()))
 
     @property
     def clients(self) -> int:

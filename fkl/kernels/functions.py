@@ -144,7 +144,7 @@ class OnFeatures(SavedFunction):
 
     def predict(self, x: Array) -> NDArray[np.float64]:
         """Values at samples (n, d), for each client if they differ: (K or 1, n)."""
-        bank, f = self._feature_bank(), np.empty((len(self.weights), len(x)))
+        bank, f = self.feature_bank(), np.empty((len(self.weights), len(x)))
         for rows in row_blocks(len(x), self.theta[0].size, VALUES_AT_A_TIME):
             for k, theta in enumerate(self.theta):
                 of = slice(None) if len(self.theta) == 1 else slice(k, k + 1)
@@ -158,7 +158,8 @@ class OnFeatures(SavedFunction):
         of_kernels = (self.theta.astype(np.float64) ** 2).sum(axis=-1)
         return (self.weights * of_kernels).sum(axis=-1)
 
-    def _feature_bank(self) -> CompiledBank:
+    def feature_bank(self) -> CompiledBank:
+        """The features of all kernels, of one replicate."""
         rho = np.ascontiguousarray(self.rho[None])
         return CompiledBank(rho, self.scale, self.phase[None], int(self.narrow), self.theta.dtype)
 
@@ -210,13 +211,48 @@ class Gaussian(OnFeatures):
 
     def _of_kernels(self, x: Array) -> Iterator[tuple[slice, Array, Array]]:
         """Rows, and each kernel's means and variances of their targets, (n, N) both."""
-        bank = self._feature_bank()
+        bank = self.feature_bank()
         N, P = self.theta.shape[1:]
         root = np.zeros((N, P, P))
         root[:, *np.tril_indices(P)] = self.root
         for rows in row_blocks(len(x), self.theta[0].size, VALUES_AT_A_TIME):
             [mean], [spread] = bank.gaussian(x[rows], self.theta, root[None])
             yield rows, mean, self.noise * (1 + spread)
+
+
+@dataclass(frozen=True)
+class FeatureClasses(OnFeatures):
+    """The class whose function on random features is the largest, as the value of the target.
+
+    Parameters
+    ----------
+    rho, scale, phase, narrow, theta, weights, bias
+        As in `OnFeatures`, with a function for each class instead of each client.
+    classes : (C,)
+        Ascending.
+    """
+
+    kind: ClassVar[str] = "feature_classes"
+    arrays: ClassVar[Described] = OnFeatures.arrays | {"classes": ("floats", "C")}
+
+    classes: NDArray[np.float64]
+
+    @property
+    def clients(self) -> int:
+        """1: all clients share the functions."""
+        return 1
+
+    def is_consistent(self, d: int) -> bool:
+        """Whether each class has a function."""
+        return super().is_consistent(d) and len(self.theta) == len(self.weights) == len(self.classes) >= 2
+
+    def predict(self, x: Array) -> NDArray[np.float64]:
+        """Classes of samples (n, d), the first of equals: (1, n)."""
+        return self.classes[super().predict(x).argmax(axis=0)][None]
+
+    def squared_norm(self) -> None:
+        """None: a class is no vector."""
+        return
 
 
 @dataclass(frozen=True)
@@ -451,6 +487,9 @@ class NetworkFunction(SavedFunction):
 
 
 KINDS: dict[str, type[SavedFunction]] = {
-    kind.kind: kind for kind in (OnFeatures, Gaussian, OnPoints, Classes, Linear, Trees, NetworkFunction)
+    kind.kind: kind
+    for kind in (OnFeatures, Gaussian, FeatureClasses, OnPoints, Classes, Linear, Trees, NetworkFunction)
 }
 """Types of function in a model file, by name."""
+NAMES_CLASSES = Classes, FeatureClasses
+"""Types whose values are classes, or NaN."""

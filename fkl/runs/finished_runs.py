@@ -20,7 +20,7 @@ from fkl.config.digest import config_identity
 from fkl.config.experiments import LOADER
 from fkl.config.settings import MOST_REPLICATES, NODES
 from fkl.data.baselines import blown_up
-from fkl.runs.folder import DIVERGED, FAILED, LAST_FILE, find_damage, read_provenance, read_summary
+from fkl.runs.folder import DERIVED, DIVERGED, FAILED, LAST_FILE, find_damage, read_provenance, read_summary
 from fkl.screen.messages import show_warning
 from fkl.tasks.task import Values
 
@@ -245,7 +245,7 @@ class Collected:
         try:
             self.whole.append(read_run(folder, only))
         except FklError as error:
-            if read_provenance(folder).get("state") != FAILED:
+            if read_provenance(folder).get("state") not in (FAILED, DERIVED):
                 self.broken[folder] = str(error)
 
     def leave_out(self, run: FinishedRun, reason: str) -> None:

@@ -40,9 +40,10 @@ from fkl.screen.messages import print_note
 from fkl.tasks.task import Values
 
 MODEL = "model.npz"
+SUMS = "sums.npz"
 LAST_FILE = "provenance.json"
-FINISHED, FAILED, UNDER_WAY = "finished", "failed", "under way"
-"""Values of `state` in provenance.json."""
+FINISHED, FAILED, UNDER_WAY, DERIVED = "finished", "failed", "under way", "derived"
+"""Values of `state` in provenance.json; a derived folder has a model, made from those of runs, and no tables."""
 DIVERGED = "diverged"
 """Key of provenance.json that is true if a run failed because its numbers grew without bound."""
 LEFT_BY_A_FAILURE = ("config.yaml", "error.txt", "rounds.csv", LAST_FILE)
@@ -69,7 +70,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
     """
     # The lock is next to the folder, because the folder is replaced when the run ends
     folder = _resolve_links(folder)
-    lock = FileLock(_hidden_neighbour(folder, "lock"), is_singleton=False)
+    lock = FileLock(hidden_neighbour(folder, "lock"), is_singleton=False)
     with create_folder(folder.parent):
         with report_write_errors(folder):
             require_files_in(folder.parent)
@@ -109,7 +110,7 @@ def create_folder(folder: Path) -> Iterator[None]:
 
 def is_locked(folder: Path) -> bool:
     """Whether a process works on a run's folder, or was killed at the end of its work."""
-    return _hidden_neighbour(_resolve_links(folder), "lock").exists()
+    return hidden_neighbour(_resolve_links(folder), "lock").exists()
 
 
 def is_finished(run: Run) -> bool:
@@ -155,6 +156,8 @@ def find_damage(folder: Path, only: Collection[str] | None = None) -> str | None
     files = facts.get("files")
     if "digest" in facts and not {"state", "files"} & {*facts}:
         return "made by an older version of fkl: no checksums"
+    if facts.get("state") == DERIVED:
+        return "a model that was made from those of runs, without tables; fkl predict and fkl.load_model read it"
     if facts.get("state") != FINISHED or not isinstance(files, dict):
         return f"{LAST_FILE} is missing or damaged, or the run is not finished"
     for name, digest in files.items():
@@ -209,7 +212,7 @@ def run_workspace(run: Run) -> Iterator[Path]:
     can resume: after an interruption, at a cluster's time limit, or with a full disk.
     """
     # The workspace is next to the folder; one of another program is refused
-    folder = _hidden_neighbour(_resolve_links(run.folder), "partial")
+    folder = hidden_neighbour(_resolve_links(run.folder), "partial")
     usable = not folder.is_symlink() and (not folder.exists() or folder.is_dir())
     if usable and folder.exists():  # it has fkl's mark, or the process was killed before it wrote one
         facts = read_provenance(folder)
@@ -282,7 +285,7 @@ def add_file(run: Run, name: str, write: Callable[[Path], None]) -> None:
 
 def recover_folder(run: Run) -> bool:
     """Whether a killed process had completed the run but not moved it to its place; if so, it is moved."""
-    folder = _hidden_neighbour(_resolve_links(run.folder), "partial")
+    folder = hidden_neighbour(_resolve_links(run.folder), "partial")
     if folder.is_symlink() or read_provenance(folder).get("digest") != run.digest or find_damage(folder) is not None:
         return False
     with report_write_errors(run.folder):
@@ -382,7 +385,8 @@ def _resolve_links(folder: Path) -> Path:
     return place
 
 
-def _hidden_neighbour(folder: Path, kind: str) -> Path:
+def hidden_neighbour(folder: Path, kind: str) -> Path:
+    """The place of fkl's own files about a folder, next to it."""
     return folder.with_name(f".{folder.name}.{kind}")
 
 

@@ -2,9 +2,9 @@
 
 import json
 import warnings
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl import __version__
-from fkl.basics.errors import BadValue, FklError, count_of, in_one_line, require
+from fkl.basics.errors import FklError, count_of, in_one_line, require
 from fkl.basics.files import DamagedError, read_arrays, sha256_of, whole_file, write_arrays
 from fkl.data.encoder import Encoder, whole_number, word_of
 from fkl.data.problem import Scale
 from fkl.engines.base import Experiment
 from fkl.engines.rounds import LearnedFunction
-from fkl.kernels.functions import KINDS, Classes, Gaussian, SavedFunction
-from fkl.runs.folder import FINISHED, MODEL, read_provenance
+from fkl.kernels.functions import KINDS, NAMES_CLASSES, Gaussian, SavedFunction
+from fkl.runs.folder import DERIVED, FINISHED, MODEL, read_provenance
+from fkl.runs.saved_sums import ABOUT, BAD_JSON, SavedSums, read_sums
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -30,9 +31,6 @@ FORMAT = 2
 """Version of the file's format; files with another version are refused."""
 CLIENT = "client"
 """Name of the column with the client whose model predicts a row, if every client has its own."""
-ABOUT = "about"
-"""Name of the array that holds the JSON."""
-BAD_JSON = BadValue, ValueError, KeyError, TypeError, AttributeError, RecursionError
 
 
 @dataclass(frozen=True)
@@ -73,6 +71,8 @@ class SavedModel:
     about : About
     encoders : tuple of Encoder
         One for each replicate if they differ because replicates have different training rows; else empty.
+    sums_at : callable or None
+        Reads the sums that decide the model, if they were saved.
 
     Examples
     --------
@@ -84,6 +84,7 @@ class SavedModel:
     encoder: Encoder
     about: About
     encoders: tuple[Encoder, ...] = ()
+    sums_at: Callable[[], SavedSums | None] | None = field(default=None, compare=False)
 
     @classmethod
     def from_experiment(cls, experiment: Experiment, dataset: Any, learned: Iterable[LearnedFunction]) -> Self:
@@ -93,8 +94,9 @@ class SavedModel:
         encoder = getattr(problem, "encoder", None) or Encoder(tuple(names))
         sites = tuple(str(problem.site_names[site]) for site in problem.site)
         column = getattr(dataset, "site", None) or ""
-        about = About(experiment.algorithm.label, dataset.name, sites, experiment.task.signs, column)
         functions = tuple(learned)
+        signs = experiment.task.signs and not any(isinstance(one.function, NAMES_CLASSES) for one in functions)
+        about = About(experiment.algorithm.label, dataset.name, sites, signs, column)
         encoders = tuple(experiment.task.encoder(replicate) or encoder for replicate in range(len(functions)))
         return cls(functions, encoders[0], about, () if all(one == encoders[0] for one in encoders) else encoders)
 
@@ -103,6 +105,26 @@ class SavedModel:
         clients = count_of(len(about.sites), "client") + (", each with its own function" if self.personal else "")
         what = in_one_line(f"{about.algorithm} on {about.dataset}")
         return f"<model of {what}: {features}, {count_of(self.replicates, 'replicate')}, {clients}>"
+
+    @cached_property
+    def sums(self) -> SavedSums | None:
+        """The sums over clients that decide the model; None if they were not saved."""
+        return None if self.sums_at is None else self.sums_at()
+
+    def __add__(self, other: "SavedModel") -> "SavedModel":
+        """The model of all rows of both, exactly, if both have the same features, scale and words, see `fkl merge`."""
+        return merge_models(self, other)
+
+    def of_sums(self, sums: SavedSums, keep: NDArray[np.bool_] | None = None) -> "SavedModel":
+        """The model of the clients that are kept, (K,), in the features and scales of this one."""
+        method = sums.method
+        kept = [one for k, one in enumerate(sums.clients) if keep is None or keep[k]]
+        learned = tuple(
+            one._replace(function=method.function_of_sums(one.function, total))
+            for one, total in zip(self.learned, sums.totals(keep), strict=True)
+        )
+        about = replace(self.about, sites=tuple(one.name for one in kept))
+        return replace(self, learned=learned, about=about, sums_at=lambda: sums)
 
     @property
     def replicates(self) -> int:
@@ -121,7 +143,7 @@ class SavedModel:
         for function, scale, _ in self.learned:
             if self.about.signs:
                 values |= _target_values(scale, np.array([-1.0, 1.0]))
-            elif isinstance(function, Classes):
+            elif isinstance(function, NAMES_CLASSES):
                 values |= _target_values(scale, function.classes)
         if self.encoder.labels:
             return np.array(self.encoder.labels)
@@ -168,7 +190,7 @@ class SavedModel:
             return self.classes[(f.mean(axis=0) > 0).astype(np.int64)]
         if not len(self.classes):
             return f.mean(axis=0)
-        if not isinstance(self.learned[0].function, Classes):  # a number: the method learned the classes' values
+        if not isinstance(self.learned[0].function, NAMES_CLASSES):  # a number: the method learned the classes' values
             return self.classes[np.clip(np.rint(f.mean(axis=0)), 0, len(self.classes) - 1).astype(np.int64)]
         # The most frequent class over replicates, the first of ties; for undecided rows NaN or no word
         if self.encoder.labels:
@@ -365,7 +387,7 @@ def _evaluate_function(function: SavedFunction, what: str, x: NDArray[np.float64
     with np.errstate(all="ignore"):
         f: NDArray[np.float64] = getattr(function, what)(x)
         far = ~np.isfinite(f).all(axis=0)
-        if far.any() and not isinstance(function, Classes):  # NaN is the correct answer for undecided classes
+        if far.any() and not isinstance(function, NAMES_CLASSES):  # NaN is the correct answer for undecided classes
             f[:, far] = getattr(function.in_double(), what)(x[far])
             if not np.isfinite(f).all():
                 raise FklError(f"row {int((~np.isfinite(f).all(axis=0)).argmax()) + 1}: its numbers are too large")
@@ -394,7 +416,7 @@ def load_model(path: str | Path) -> SavedModel:
         raise FklError(f"{folder}: not the folder of a run (it does not exist)")
     if folder.is_dir():
         facts = read_provenance(folder)
-        if facts.get("state") != FINISHED:
+        if facts.get("state") not in (FINISHED, DERIVED):
             raise FklError(f"{folder}: not the folder of a finished run")
         digest = facts["files"].get(MODEL) if isinstance(facts.get("files"), dict) else None
         if digest is None:
@@ -402,7 +424,8 @@ def load_model(path: str | Path) -> SavedModel:
     try:
         if folder.is_dir() and sha256_of(file) != digest:
             raise FklError(f"{file}: has changed since the run ended")
-        return _read_model(read_arrays(file))
+        model = _read_model(read_arrays(file))
+        return replace(model, sums_at=partial(read_sums, folder)) if folder.is_dir() else model
     except DamagedError as error:
         raise FklError(f"{file}: not a model of this version of fkl: {error}") from None
 
@@ -459,3 +482,64 @@ def _read_model(arrays: dict[str, NDArray[Any]]) -> SavedModel:
 def _make_from_arrays(kind: type, arrays: dict[str, NDArray[Any]], r: int) -> Any:
     """A replicate's function or scale."""
     return kind(**{field.name: arrays.pop(f"{r}/{field.name}") for field in fields(kind)})
+
+
+def merge_models(first: SavedModel, second: SavedModel, names: Sequence[str] = ("A", "B")) -> SavedModel:
+    """The model of all rows of two models of sums.
+
+    Raises
+    ------
+    fkl.basics.errors.FklError
+        If a model has no sums, features, scale, words or the method's keys differ, or a client is in both.
+    """
+    one, two = first.sums, second.sums
+    for name, saved in zip(names, (one, two), strict=True):
+        if saved is None:
+            raise FklError(f"{name}: has no sums to merge; load the folder of a run with save_sums=total or clients")
+    assert one is not None
+    assert two is not None
+    # Everything that was chosen before the sums must be the same
+    differs = [f"algo.{key}" for key in {**one.algo, **two.algo} if one.algo.get(key) != two.algo.get(key)]
+    if differs:
+        raise FklError(
+            f"{names[1]}: {differs[0]} differs from that of {names[0]}; both must have the same keys of algo"
+        )
+    if what := _first_difference(first, second):
+        raise FklError(f"{names[1]}: {what} differ from those of {names[0]}; run it again with like={names[0]}")
+    for client in two.clients:
+        if common := next((other for other in one.clients if client.shares_rows(other)), None):
+            who = f"client {common.number} ({in_one_line(common.name)})"
+            raise FklError(f"{names[1]}: {who} has the same rows in {names[0]}; each row may count only once")
+    # Clients stay apart if both know them; those without rows have nothing to add
+    apart = one.apart and two.apart
+    if apart:
+        one, two = (saved.without(np.array([client.rows > 0 for client in saved.clients])) for saved in (one, two))
+    pairs = zip(one.sums, two.sums, strict=True) if apart else zip(one.totals(), two.totals(), strict=True)
+    sums = tuple(a + b if apart else (a + b).sum_clients() for a, b in pairs)
+    merged = SavedSums(one.algo, one.clients + two.clients, apart, sums)
+    datasets = dict.fromkeys((*first.about.dataset.split(" + "), *second.about.dataset.split(" + ")))
+    return replace(first, about=replace(first.about, dataset=" + ".join(datasets))).of_sums(merged)
+
+
+def _first_difference(first: SavedModel, second: SavedModel) -> str:
+    """The first of two models' features, scales, columns and words that differ; empty if none does."""
+    if len(first.learned) != len(second.learned):
+        return "replicates"
+    encoders = (first.encoders or (first.encoder,)), (second.encoders or (second.encoder,))
+    if encoders[0] != encoders[1]:
+        return "columns, words or values for missing cells"
+    for (f, scale, _), (g, other, _) in zip(first.learned, second.learned, strict=True):
+        drawn = ("rho", "scale", "phase", "narrow")
+        if not _are_equal(getattr(f, "classes", 0), getattr(g, "classes", 0)):
+            return "classes"
+        if type(f) is not type(g) or not all(_are_equal(getattr(f, name), getattr(g, name)) for name in drawn):
+            return "features (seed, kernels or precision)"
+        for end in fields(scale):
+            if not _are_equal(getattr(scale, end.name), getattr(other, end.name)):
+                return "scales (smallest and largest cells)"
+    return ""
+
+
+def _are_equal(one: Any, other: Any) -> bool:
+    one, other = np.asarray(one), np.asarray(other)
+    return one.dtype == other.dtype and np.array_equal(one, other)

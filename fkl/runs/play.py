@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn, Self
@@ -12,18 +13,19 @@ from tqdm import tqdm
 
 from fkl.basics.errors import count_of, in_one_line, key_prefix, require
 from fkl.basics.files import report_write_errors
-from fkl.basics.memory import limited_to_free_memory
+from fkl.basics.memory import limited_to_free_memory, require_memory
 from fkl.config.loading import Run, load_engine
 from fkl.contract.world import Wrapped
 from fkl.data.baselines import not_beaten
 from fkl.data.problem import COMPLETE, Problem, row_order
 from fkl.engines.base import DivergedError, Experiment, worse_than_zero
 from fkl.engines.checkpoint import CHECKPOINT, Checkpoint
-from fkl.engines.rounds import simulate_run
+from fkl.engines.rounds import LearnedFunction, simulate_run
 from fkl.kernels.dictionary import AroundMedian
 from fkl.runs.folder import (
     DIVERGED,
     MODEL,
+    SUMS,
     add_file,
     complete_folder,
     forget_failed,
@@ -38,6 +40,7 @@ from fkl.runs.folder import (
 )
 from fkl.runs.loggers import Loggers
 from fkl.runs.metrics import require_metric
+from fkl.runs.model_sums import bytes_of_sums
 from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import LOSSES, Curves, Tables, summary_columns
 from fkl.screen.messages import print_lines, show_warning
@@ -45,6 +48,7 @@ from fkl.tasks.task import Values
 
 if TYPE_CHECKING:
     from fkl.runs.model import SavedModel
+    from fkl.runs.saved_sums import SavedSums
 
 SAMPLES = 1000
 """Number of samples by which a feature is found to hide the others."""
@@ -81,8 +85,10 @@ def execute_run(run: Run, draw: Drawing, progress: bool = True) -> bool:
             if not done:
                 play_run(run, draw, progress)
     forget_failed(run.failed_folder, run.digest)
-    # A finished run without a model is repeated for it
-    if run.settings.save_model and MODEL not in read_provenance(run.folder)["files"]:
+    # A finished run without the model or the sums that are asked for is repeated for them
+    files = read_provenance(run.folder)["files"]
+    lacks_sums = run.settings.save_sums and not _has_sums(run)
+    if run.settings.saves_model and (MODEL not in files or lacks_sums):
         with lock_folder(run.folder):
             add_model(run, progress)
     return not done
@@ -100,17 +106,23 @@ def play_run(run: Run, draw: Drawing, progress: bool = True) -> None:
         with key_prefix("algo"):
             columns = summary_columns(experiment)[1:]
         require_metric(wanted, columns, "objective")
+    if settings.save_sums:
+        what, keys = (
+            f"the sums of save_sums={settings.save_sums}",
+            "replicates, kernels.N, kernels.D or save_sums=total",
+        )
+        require_memory(bytes_of_sums(run, experiment), what, keys)
     experiment.engine.announce_engine()
     threads = settings.threads or experiment.engine.threads
     rounds = settings.replicates * experiment.problem.rounds
-    digest = f"{run.digest}, functions kept" if settings.save_model else run.digest
+    digest = f"{run.digest}, functions kept" if settings.saves_model else run.digest
     # Rounds, tables and checkpoints go to the workspace; only a complete folder gets the final name
     with run_workspace(run) as folder:
         tables = Tables(folder, experiment, Path(run.paths.cache).expanduser())
         checkpoint = Checkpoint(folder / CHECKPOINT, settings.checkpoint_s, digest, tables)
         with RoundsBar(title_of(run), rounds, progress) as bar, Loggers(run, experiment, tables) as loggers:
             watch = loggers.watch_rounds if run.loggers else None
-            how = threads, settings.chunk, bar.advance, checkpoint, watch, settings.save_model
+            how = threads, settings.chunk, bar.advance, checkpoint, watch, settings.saves_model
             try:
                 # Write the tables of each chunk of replicates as soon as it is done
                 with key_prefix("algo"):
@@ -189,11 +201,11 @@ def finish_run(run: Run, experiment: Experiment, tables: Tables, folder: Path, d
     elif above := not_beaten(summary):
         warnings.append(above)
     # The model, losses of rows and figures, if they are wanted
-    if run.settings.save_model and len(tables.learned) == run.settings.replicates:
-        from fkl.runs.model import SavedModel
-
-        model = SavedModel.from_experiment(experiment, run.dataset, tables.learned)
+    if run.settings.saves_model and len(tables.learned) == run.settings.replicates:
+        model, sums = model_of_run(run, experiment, tables.learned, notes["rounds"])
         model.save(folder / MODEL)
+        if sums is not None:
+            sums.save(folder / SUMS)
         warnings = [*absent_clients(experiment, model), *warnings]
     if tables.row_losses:
         tables.write_row_losses(folder / LOSSES)
@@ -249,6 +261,28 @@ def run_identity(run: Run) -> dict[str, Any]:
     return {"dataset": run.dataset.name, "algorithm": run.algo.label, "words": [*run.words]}
 
 
+def model_of_run(
+    run: Run, experiment: Experiment, learned: tuple[LearnedFunction, ...], rounds: int
+) -> tuple["SavedModel", "SavedSums | None"]:
+    """The model that a run learned; with `save_sums`, the model of these sums, and the sums."""
+    from fkl.runs.model import SavedModel
+    from fkl.runs.saved_sums import SavedSums
+
+    model = SavedModel.from_experiment(experiment, run.dataset, learned)
+    if not run.settings.save_sums:
+        return model, None
+    sums = SavedSums.from_experiment(run, experiment, rounds)
+    return replace(model.of_sums(sums), about=model.about), sums
+
+
+def _has_sums(run: Run) -> bool:
+    """Whether a finished run has the sums that are asked for, or those of single clients, which are more."""
+    from fkl.runs.saved_sums import read_sums
+
+    saved = read_sums(run.folder)
+    return saved is not None and (saved.apart or run.settings.save_sums == "total")
+
+
 def add_model(run: Run, progress: bool = True) -> None:
     """Repeat a finished run only to save its model; equal digests guarantee that it learns the same."""
     print_lines(f"{run.folder} has no {MODEL}: the run is repeated to save it")
@@ -262,10 +296,10 @@ def add_model(run: Run, progress: bool = True) -> None:
         chunks = simulate_run(experiment, *how, keep_functions=True)
         learned = [one for chunk in chunks for one in chunk.learned]
     if len(learned) == settings.replicates:
-        from fkl.runs.model import SavedModel
-
-        model = SavedModel.from_experiment(experiment, run.dataset, learned)
+        model, sums = model_of_run(run, experiment, tuple(learned), read_provenance(run.folder)["rounds"])
         add_file(run, MODEL, model.save)
+        if sums is not None:
+            add_file(run, SUMS, sums.save)
         for text in absent_clients(experiment, model):
             show_warning(f"{title}: {text}")
 

@@ -72,6 +72,8 @@ def require_fits(run: Run) -> None:
     given = type(run.intervals).__name__
     require(run.intervals is None, "intervals", given, "null: predictions stay at the sites")
     require(settings.engine in ("numba", "numpy"), "engine", settings.engine, "numba or numpy, at every site")
+    require(not settings.save_sums, "save_sums", settings.save_sums, "false: a server of sites has only the total")
+    require(settings.like is None, "like", settings.like, "null: a project declares its own ranges")
     require(not settings.save_model, "save_model", True, "false: every site writes its model in any case")
     # Noise protects messages, but not the ranges that a common scale needs
     noisy = noise_of(run) is not None

@@ -88,8 +88,8 @@ class BatchTask(Task):
         batch = in_precision(drawn_batch(run, table, generator), run)
         if batch.classes == 1:
             require_number(run, batch.encoder)
-        for name, none in (("save_model", "false"), ("metrics", "null")):
-            asked = getattr(run.settings, name)
+        saves = run.settings.saves_model and not getattr(run.algo, "saves_classes", False)
+        for name, asked, none in (("save_model", saves, "false"), ("metrics", run.settings.metrics, "null")):
             require(batch.classes == 1 or not asked, name, asked, f"{none} with several classes")
         # A method may draw a new split for each replicate; participation may differ as well
         if getattr(run.algo, "redraw", False):

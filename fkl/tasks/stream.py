@@ -212,7 +212,7 @@ def _require_fits_classes(run: Run, several: int) -> None:
     """Refuse what needs one function per method, or a real number, if each of several classes has its own function."""
     private = run.conditions.get("privacy")
     asked = (
-        ("save_model", run.settings.save_model, "false"),
+        ("save_model", run.settings.saves_model, "false"),
         ("metrics", run.settings.metrics, "null"),
         ("engine", run.settings.engine if run.settings.engine == "jax" else None, "numba or numpy"),
         ("privacy", None if private is None else type(private).__name__, "null"),

@@ -31,7 +31,7 @@ from fkl.config.loading import Run
 from fkl.contract.world import Algorithm, World
 from fkl.data.dealt_rows import is_judged
 from fkl.data.encoder import WORDS_SHOWN, Encoder
-from fkl.data.normalise import normalise_table
+from fkl.data.normalise import normalise_like, normalise_table
 from fkl.data.problem import Scale, Table
 from fkl.data.store import Store
 from fkl.kernels import Dictionary
@@ -657,6 +657,8 @@ def scaled_by(run: Run, table: Table, rows: NDArray[np.bool_] | None = None) -> 
 
     A published table is scaled according to all its rows, as in the papers.
     """
+    if run.taken_over is not None:
+        return normalise_like(table, *run.taken_over)
     with key_prefix("dataset"):
         if table.cells is None or rows is None:
             return normalise_table(table, run.settings.scaling)

@@ -36,7 +36,6 @@ REFUSED = [
     ("algo=falkon participation=share", "participation=Share"),
     ("algo=falkon kernels.N=2 kernels.largest=3", "kernels.N=2"),
     ("algo=fedavg kernels=coke algo.loss=softmax algo.iterations=3 dataset=ellipses", "the target has 2 values"),
-    (f"algo=fed3r {DIGITS} save_model=true", "save_model=True"),
     (f"algo=fed3r {DIGITS} intervals=split", "intervals=Split"),
     ("algo=fdskl algo.gamma=10 algo.lam=0.1", "algo.gamma=10"),
     ("algo=fdskl algo.features=2 algo.bank=7", "algo.bank=7"),

@@ -24,12 +24,12 @@ DECIDE = {
 }  # fmt: skip
 PLACE_OR_SPEED = {
     "threads": "1", "chunk": "1", "checkpoint_s": "1", "objective": "mse", "save_model": "true", "figures": "none",
-    "out": "here",
+    "out": "here", "save_sums": "total",
 }  # fmt: skip
 
 
 def test_every_key_of_a_run_decides_its_digest_but_those_of_place_and_speed() -> None:
-    assert {*DECIDE, *PLACE_OR_SPEED} == {field.name for field in fields(Settings)}
+    assert {*DECIDE, *PLACE_OR_SPEED, "like"} == {field.name for field in fields(Settings)}
     plain = run()
     for key, value in (DECIDE | PLACE_OR_SPEED).items():
         other = run(f"{key}={value}")
@@ -42,7 +42,9 @@ def test_every_key_of_a_run_decides_its_digest_but_those_of_place_and_speed() ->
 
 def test_a_key_that_is_null_names_a_run_as_before_there_was_the_key() -> None:
     resolved = run().resolved
-    before: dict[str, Any] = {key: value for key, value in resolved.items() if key not in ("metrics", "stop_when")}
+    before: dict[str, Any] = {
+        key: value for key, value in resolved.items() if key not in ("metrics", "stop_when", "like")
+    }
     assert digest.decisive_part(resolved) == digest.decisive_part(before)
     assert digest.config_identity(resolved) == digest.config_identity(before)
 

@@ -22,6 +22,7 @@ from fkl.engines.rounds import LearnedFunction, simulate_run
 from fkl.kernels.functions import (
     KINDS,
     Classes,
+    FeatureClasses,
     Gaussian,
     Linear,
     NetworkFunction,
@@ -57,6 +58,9 @@ def functions() -> dict[str, SavedFunction]:
     return {
         "features": OnFeatures(*bank, drawn(K, N), drawn()),
         "gaussian": Gaussian(*bank, np.full((K, N), 1 / N), drawn(), covariance, np.full(N, 0.01)),
+        "feature_classes": FeatureClasses(
+            *bank[:4], drawn(3, N, 2 * FEATURES).astype(np.float32), drawn(3, N), drawn(), np.array([0.0, 0.5, 1.0])
+        ),
         "points": OnPoints(x, words, widths, drawn(K, 3, 9), drawn(K)),
         "classes": Classes(x, words, widths, drawn(3, 3, 9), drawn(3), np.array([0.0, 0.5, 1.0]), np.array(True)),
         "linear": Linear(drawn(D), drawn()),

@@ -119,7 +119,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
         L = P * (P + 1) // 2 + P
         moments, totals = xp.zeros((R, agents, N, L)), xp.zeros((R, agents, 2))
         noise = xp.full((R, agents, N), FIRST_LEVEL if self.noise is None else self.noise)
-        prior = kernel_posterior(common, *_unpack_moments(moments, P), totals, noise)
+        prior = kernel_posterior(common.bank, *_unpack_moments(moments, P), totals, noise)
         fresh = moments.copy(), totals.copy()
         state = AgentSums(moments, totals, *fresh, noise, *prior, xp.zeros((R, agents, N)), xp.full((R, agents), -1))
         return state, ShareMessage(SameForAll(xp.zeros((R, N, L))), SameForAll(xp.zeros((R, 2))))
@@ -176,7 +176,7 @@ class ConsensusRfGp(GaussianProcesses, OnStreams):
             decided = xp.where(decides, t, decided)
             if self.noise is None:
                 noise = xp.where(decides[..., None], most_evident(gram, pull, totals), noise)
-        root, theta, evidence = kernel_posterior(common, gram, pull, totals, noise)
+        root, theta, evidence = kernel_posterior(common.bank, gram, pull, totals, noise)
         return replace(own, noise=noise, root=root, theta=theta, evidence=evidence, decided=decided)
 
     def mix_moments(self, own: AgentSums, inbox: Inbox, told: bool) -> tuple[AgentSums, Array, Array]:

@@ -64,6 +64,7 @@ class Nystroem(HoldOut, OnBatches):
     label: ClassVar[str]
     idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS
     in_conditions: ClassVar[bool] = False
+    not_sums: ClassVar[str] = "the clients' centres span the space of the model"
 
     per_client: ClassVar[tuple[str, ...]] = ("centres",)
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from fkl.algorithms.base import World
+from fkl.algorithms.sums import Sums
 from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
@@ -24,7 +24,7 @@ from fkl.contract.star import OnBatches, StarState, Turn
 from fkl.contract.world import FEATURES, ClientRows, Common
 from fkl.data.problem import Batch, Problem
 from fkl.kernels.dictionary import Dictionary
-from fkl.kernels.functions import OnFeatures
+from fkl.kernels.functions import FeatureClasses, OnFeatures
 from fkl.tasks.batch import ClassTask, HoldOut, StarTask
 from fkl.wire.payloads import PerClient, SameForAll
 
@@ -78,6 +78,7 @@ class OneShotRidge(HoldOut, OnBatches):
     exchanges: ClassVar[int] = 2
     exchanges_up: ClassVar[int] = 1
 
+    not_sums: ClassVar[str] = ""
     means: ClassVar[bool] = True
     """Whether clients send means over their samples; otherwise they send sums."""
 
@@ -126,31 +127,40 @@ class OneShotRidge(HoldOut, OnBatches):
         # Without a message nothing is learned
         if up is None:
             return server
-        # Equal shares times the number of clients give sums
-        heard = 1 / share.max()
-        P = server.theta.shape[1] // common.outputs
-        gram, upper = np.zeros((len(server.theta), P, P)), np.triu_indices(P)
-        gram[:, *upper] = heard * up.gram.mean(share)
-        gram += np.triu(gram, 1).swapaxes(1, 2)
+        # Equal shares times the number of clients give sums; messages hold the upper triangle, sums the lower one
+        heard, P = 1 / share.max(), server.theta.shape[1] // common.outputs
+        sent, pull = heard * up.gram.mean(share), heard * up.pull.mean(share)
+        row, column = np.triu_indices(P)
+        gram = np.empty_like(sent)
+        gram[:, column * (column + 1) // 2 + row] = sent
         # One right side for each output
-        pull = (heard * up.pull.mean(share)).reshape(len(gram), -1, P)
-        theta = [_solve_ridge(one, b.T, self.lam).T.ravel() for one, b in zip(gram, pull, strict=True)]
-        return replace(server, theta=np.stack(theta))
+        unknown = np.zeros((1, common.outputs)), np.ones(1)
+        sums = (Sums(S[None, None], b.reshape(1, 1, -1, P), *unknown) for S, b in zip(gram, pull, strict=True))
+        return replace(server, theta=np.stack([one.solve(self.lam).ravel() for one in sums]))
+
+    def client_sums(self, world: World, rounds: int) -> Sums:
+        """Each client's sums over its training samples, in the only replicate; 0 for one that did not take part."""
+        x, y, client = world.problem.part(True)
+        targets = self.targets_of(y, world.common.outputs)
+        heard = [(client == k) & present for k, present in enumerate(world.problem.present[0])]
+        return Sums.side_by_side(Sums.of_samples(world.common.features, x[one], targets[one]) for one in heard)
+
+    def targets_of(self, y: Array, outputs: int) -> Array:
+        """The targets (n, C) of ridge regression for targets y (n,) of a batch."""
+        return y[:, None]
+
+    def noise_of_sums(self, total: Sums) -> Array:
+        """The ridge that is added to the sums of each kernel, (N,)."""
+        return np.full(total.gram.shape[1], self.lam)
+
+    def function_of_sums(self, function: Any, total: Sums) -> OnFeatures:
+        """The function that these sums over clients decide, in the features of another one."""
+        return replace(function, theta=total.solve(self.lam).swapaxes(0, 1).astype(function.theta.dtype))
 
     def functions(self, world: World, state: StarState, t: int) -> tuple[OnFeatures, ...]:
         """The function of the server's theta."""
         theta = state.server.theta[:, None, None]
         return OnFeatures.of_replicates(world.bank, theta, np.ones(theta.shape[:3]))
-
-
-def _solve_ridge(gram: Array, pull: Array, lam: float) -> Array:
-    """(G + lam I)^-1 b for b (P,) or (P, C); eigenvalues of G that noise made negative are set to 0."""
-    ridge = gram + lam * np.eye(len(gram))
-    values = np.linalg.eigvalsh(gram)
-    if values[0] > -0.5 * lam:  # without noise, rounding can cause negative eigenvalues of this size
-        return cho_solve(cho_factor(ridge), pull)
-    values, vectors = np.linalg.eigh(gram)
-    return vectors @ ((vectors.T @ pull).T / (np.maximum(values, 0) + lam)).T
 
 
 @dataclass(frozen=True)
@@ -166,8 +176,20 @@ class Fed3R(OneShotRidge):
     label: ClassVar[str] = "Fed3R"
     loss: ClassVar[str] = "one_vs_rest"
     means: ClassVar[bool] = False
+    saves_classes: ClassVar[bool] = True
 
     lam: float = key(0.01, "Regularisation lambda of the sum over all samples.", above=0)
+
+    def targets_of(self, y: Array, outputs: int) -> Array:
+        """1 for a sample's class, 0 for the others, (n, C)."""
+        return ((y[:, None] + outputs - 1) / 2 == np.arange(outputs)).astype(np.float64)
+
+    def functions(self, world: World, state: StarState, t: int) -> tuple[OnFeatures, ...]:
+        """The class that the server's theta of each class selects."""
+        C, values = world.common.outputs, np.array(world.problem.class_values)
+        theta = state.server.theta.reshape(-1, C, 1, world.common.features.width)
+        each = OnFeatures.of_replicates(world.common.features, theta, np.ones(theta.shape[:3]))
+        return tuple(FeatureClasses(**vars(one), classes=values) for one in each)
 
     def batch(self, problem: Problem, rng: np.random.Generator) -> Batch:
         """All clients' samples at once, with class numbers as targets."""

@@ -27,6 +27,7 @@ from fkl.algorithms.gaussian_processes import (
     symmetric_matrix,
     weights_of_active,
 )
+from fkl.algorithms.sums import Sums
 from fkl.basics.arrays import Array, choose_branch
 from fkl.basics.errors import require
 from fkl.basics.keys import key
@@ -181,6 +182,17 @@ class RfGp(GaussianProcesses, Federated):
         alike = self.flush == 1 and self.M is None and self.rank is None
         return "" if alike else "its messages differ between rounds, except with flush=1, and M and rank null"
 
+    @property
+    def not_sums(self) -> str:
+        """Why the model is no function of sums over clients; empty if it is one."""
+        if self.personal:
+            return "with algo.personal=true, kernels are weighted by predictions of models that all clients' rows made"
+        if self.M is not None:
+            return "the sums of kernels that algo.M dropped are gone"
+        if self.rank is not None:
+            return "with algo.rank, clients send synthetic samples, not their sums"
+        return "" if self.forget == 1 else "with algo.forget below 1, the age of a sum depends on the other clients"
+
     def needs(self, dictionary: Dictionary, problem: Problem) -> int:
         """Least memory of a replicate in bytes, including the samples that clients keep."""
         kept = 0 if self.flush == 1 else 8 * problem.present.size * (2 + problem.dimension // 2)
@@ -199,7 +211,7 @@ class RfGp(GaussianProcesses, Federated):
         # Sums over no samples: the posterior is the prior
         none, gram, pull, totals = xp.full(R, -1), xp.zeros((R, N, P, P)), xp.zeros((R, N, P)), xp.zeros((R, 2))
         noise = xp.full((R, N), FIRST_LEVEL if self.noise is None else self.noise)
-        prior = kernel_posterior(common, gram, pull, totals, noise)
+        prior = kernel_posterior(common.bank, gram, pull, totals, noise)
         server = SumsServer(gram, pull, totals, noise, *prior, xp.ones((R, N), bool), none, none, clients)
         # Clients keep samples only if messages are not sent in every round
         B = 0 if self.flush == 1 else common.rounds
@@ -298,7 +310,7 @@ class RfGp(GaussianProcesses, Federated):
             noise = choose_branch(
                 decides, lambda: common.xp.where(active, most_evident(gram, pull, totals), kept), lambda: kept
             )
-        learned = kernel_posterior(common, gram, pull, totals, noise)
+        learned = kernel_posterior(common.bank, gram, pull, totals, noise)
         decided = common.xp.where(decides, t, decided)
         if self.M is not None and decides:
             half = -(-int(active[0].sum()) // 2)
@@ -311,6 +323,30 @@ class RfGp(GaussianProcesses, Federated):
         """Logarithm of the mean evidence over kernels, (R,)."""
         evidence: Array = state.server.evidence
         return np.asarray(scipy.special.logsumexp(evidence, axis=-1) - np.log(evidence.shape[-1]))
+
+    def client_sums(self, world: World, rounds: int) -> Sums:
+        """Each client's sums over the samples that it has sent in the first rounds, in the only replicate."""
+        problem, sends = world.problem, [t for t in range(rounds) if self.sends_in_round(t)]
+        parts = []
+        for k, present in enumerate(problem.present[:rounds].T):
+            sent = np.flatnonzero(present[: max((t + 1 for t in sends if present[t]), default=0)])
+            parts.append(Sums.of_samples(world.bank, problem.x[sent, k], problem.y[sent, k, None]))
+        return Sums.side_by_side(parts)
+
+    def noise_of_sums(self, total: Sums) -> NDArray[np.float64]:
+        """Each kernel's noise, (N,): the key's, or the level of most evidence for these sums."""
+        if self.noise is not None:
+            return np.full(total.gram.shape[1], self.noise)
+        totals = np.concatenate([total.count, total.square[0]])[None]
+        return most_evident(total.matrices()[None], total.pull[:, :, 0], totals)[0]
+
+    def function_of_sums(self, function: Any, total: Sums) -> Gaussian:
+        """The function that these sums over clients decide, in the features of another one."""
+        noise, totals = self.noise_of_sums(total)[None], np.concatenate([total.count, total.square[0]])[None]
+        learned = kernel_posterior(function.feature_bank(), total.matrices()[None], total.pull[:, :, 0], totals, noise)
+        w = weights_of_active(learned.evidence, np.ones(noise.shape, np.bool_))
+        mean = replace(function, theta=learned.theta.astype(function.theta.dtype), weights=w)
+        return replace(mean, root=lower_triangle(learned.root)[0].astype(mean.root.dtype), noise=noise[0])
 
     def functions(self, world: World, state: StarState, t: int) -> tuple[Gaussian, ...]:
         """Every client's mixture of the kernels' normal distributions."""
