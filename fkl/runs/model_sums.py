@@ -1,4 +1,4 @@
-"""Merge the models of two runs, or forget a client in one, from the sums beside them; the commands for it."""
+"""Merge the models of two runs, or forget a client in one, from their sums; the commands for it."""
 
 import json
 import shutil
