@@ -19,6 +19,7 @@ from fkl.engines.base import Experiment, make_world
 from fkl.engines.rounds import rehearse_round
 from fkl.kernels.losses import ClassBank
 from fkl.kernels.threads import at_most
+from fkl.runs.model_sums import bytes_of_sums
 from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import cells_written
 from fkl.screen.units import bytes_of, number_text, seconds_text
@@ -105,6 +106,8 @@ class Forecast:
         Lines that the data set prints.
     columns : dict of str to float
         Messages, scalars and bytes of a replicate, by column of summary.csv.
+    sums : int
+        Bytes of the sums that `save_sums` keeps; 0 for none.
     """
 
     name: str
@@ -122,6 +125,7 @@ class Forecast:
     disk: float
     said: str
     columns: dict[str, float]
+    sums: int = 0
 
     def for_replicates(self, replicates: int) -> "Forecast":
         """Scale the forecast to another number of replicates."""
@@ -138,6 +142,8 @@ class Forecast:
             "sent": f"{_amount_text(self.messages)} messages, {bytes_of(self.sent)}",
             "features": f"{_amount_text(self.operations)} operations for {_amount_text(self.angles)} cosines and sines",
         }
+        if self.sums:
+            rows["sums"] = f"{bytes_of(self.sums)} in sums.npz, and as much memory when the run ends"
         return [self.name, *(f"  {label:9} {words}" for label, words in rows.items())]
 
 
@@ -181,6 +187,7 @@ def forecast_run(run: Run) -> Forecast:
         # An engine without its own estimate takes as long as these rounds
         expected, remark = estimate or (sampled(experiment, run.settings.threads), "")
         cells = cells_written(experiment)
+    sums = bytes_of_sums(run, experiment) if run.settings.save_sums else 0
     # Rounds and replicates cost the same each, so everything is proportional to them
     problem = experiment.problem
     times = problem.rounds / known.rounds * experiment.replicates
@@ -200,8 +207,9 @@ def forecast_run(run: Run) -> Forecast:
         sent=known.size * times,
         angles=known.angles * times,
         operations=known.angles * times * (2 * problem.dimension + OF_AN_ANGLE),
-        disk=cells * OF_A_CELL + OF_PICTURES,
+        disk=cells * OF_A_CELL + OF_PICTURES + sums,
         said=said.getvalue(),
+        sums=sums,
         columns={name: value * problem.rounds / known.rounds for name, value in known.sent.items()},
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ from fkl.runs.folder import DERIVED, LAST_FILE, MODEL, SUMS, create_folder, hidd
 from fkl.runs.model import SavedModel, load_model, merge_models
 from fkl.runs.saved_sums import BAD_JSON, SavedSums, read_sums
 
-CONSEQUENCE = "whoever holds the model before and after can compute the client's sums, and of one row the row itself"
+CONSEQUENCE = "anyone who holds the model before and after can compute the client's sums, and of one row the row itself"
 
 
 def bytes_of_sums(run: Run, experiment: Experiment) -> int:

@@ -288,3 +288,12 @@ def test_sums_are_added_to_a_finished_run_and_a_file_of_sums_that_changed_is_ref
         stream.write(b"x")
     told = fkl("forget", "one", "--client", "1", "--out", "four")
     assert (told.code, "sums.npz: has changed" in told.err, Path("four").exists()) == (2, True, False)
+
+
+def test_the_plan_says_how_large_the_sums_are(fkl: Callable[..., Answer]) -> None:
+    words = METHODS["rf_gp"], "replicates=2", "figures=none"
+    assert "sums.npz" not in fkl("plan", *words[0], *words[1:]).out
+    told = fkl("plan", *words[0], *words[1:], "save_sums=clients").out
+    assert f"sums      {8 * 2 * 4 * 3 * (78 + 12) / 1000:.1f} kB in sums.npz" in told  # R K N (P (P + 1) / 2 + P)
+    assert fkl("run", *words[0], *words[1:], "save_sums=clients", "out=one", "-q").code == 0
+    assert 8 * 2 * 4 * 3 * 90 < Path("one/sums.npz").stat().st_size < 8 * 2 * 4 * 3 * 90 + 6000
