@@ -212,8 +212,9 @@ def _results(algo: str) -> list[str]:
             lines = [
                 "| " + " | ".join(_cell(str(cell)) for cell in line) + " |" for line in (heading, ["---"] * 5, *rows)
             ]
+            page = folder.name if (ROOT / "docs" / "findings" / f"{folder.name}.md").exists() else "what_wins"
             told.append(
-                f"From the study [{plan.question}](../findings/what_wins.md), "
+                f"From the study [{plan.question}](../findings/{page}.md), "
                 f"mean over {plan.seeds} seeds, tuned in each:"
             )
             told.append("\n".join(lines))
