@@ -261,7 +261,7 @@ def test_a_seed_draws_what_is_compared() -> None:
     asked = []
     for seed in (1, 2, 1):
         checked = Conformance(experiment, seed=seed)
-        probes = list(experiment.task.other_targets(checked.together.last, checked.numbers))
+        probes = list(experiment.task.other_targets(checked.joint_trace.last, checked.numbers))
         asked.append(([probe.rounds for probe in probes], [float(probe.problem.y.sum()) for probe in probes]))
     assert asked[0] == asked[2] and asked[0][0] != asked[1][0] and asked[0][1] != asked[1][1]
     assert {0, 299} <= {*asked[0][0]} and {0, 299} <= {*asked[1][0]} and len(asked[0][0]) >= 100

@@ -52,7 +52,7 @@ class OmklGf(Selective):
 
     label: ClassVar[str] = "OMKL-GF"
 
-    J: int = key(2, "Number of selective nodes.", least=1, most=MOST_NODES)
+    J: int = key(2, "Number of selective nodes.", min=1, max=MOST_NODES)
 
     def init(self, world: World) -> GraphFeedbackState:
         """Start from theta_i = 0, w_i = 1 (Algorithm 3)."""
@@ -76,7 +76,7 @@ class OmklGf(Selective):
         more = uniform_numbers(world, graph + world.problem.rounds + 1)[:, graph + here :]
         return replace(state, node_draws=np.concatenate([state.node_draws, more], axis=1))
 
-    def play(self, world: World, state: GraphFeedbackState, rounds: slice) -> GraphFeedbackState:
+    def run_rounds(self, world: World, state: GraphFeedbackState, rounds: slice) -> GraphFeedbackState:
         """Run Algorithm 3 for all replicates in parallel."""
         # The block's samples, step sizes and features, and arrays for the results
         block, played = self.open_block(world, rounds)
@@ -197,4 +197,4 @@ def _probability_reached(p, A, floor):
     return np.maximum(q, floor)
 
 
-# Compiled with parts of other modules: 3a845869, see tests/test_compiled.py
+# Compiled with parts of other modules: 6652be8f, see tests/test_compiled.py

@@ -276,7 +276,7 @@ class FeatureRidge(LearningWithKeys):
 
     label: ClassVar[str] = "RFF ridge"
 
-    angles: int = key(500, "Number D of angles; each gives two features.", least=1, most=1_000_000)
+    angles: int = key(500, "Number D of angles; each gives two features.", min=1, max=1_000_000)
     gamma: float = key(1.0, "The approximated kernel is exp(-gamma |x - z|^2).", above=0)
     lam: float = key(1e-6, "Regularisation; the bias is not regularised.", above=0)
 
@@ -295,7 +295,7 @@ class FeatureRidge(LearningWithKeys):
         """One generator per party, for its directions; that of the first active party also draws the mask."""
         return list(rng.spawn(parties))
 
-    def play(self, own: PartyData, memory: None, wire: Wire) -> Actor:
+    def run_party(self, own: PartyData, memory: None, wire: Wire) -> Actor:
         """One party's part in the ring, and its directions; the first active party solves."""
         assert own.rng is not None
         x, samples = np.ascontiguousarray(own.x, np.float64), len(own.x)
