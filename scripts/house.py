@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ONE_WORD_SHARE, DOUBLED_CLASSES, COMMENT_SHARE, POINTING_DOCSTRINGS = 0.35, 0, 0.02, 0
 PROTOCOLS = {
-    "parties of a method": "start client server broadcast send receive hear init step learn begin train",
+    "parties of a method": "start client server broadcast send receive hear init play step learn begin train",
     "parties of a vertical method": "party generators fit solve decision",
     "judges, tasks and loggers": "judge round end close fail columns panels",
     "losses and kernels": "value gradient derivative slope optimum predict accumulate descend follow moments posterior",

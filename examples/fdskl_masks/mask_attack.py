@@ -81,7 +81,7 @@ class Listener(Worker):
     rows: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
     drawn: dict[int, Array] = field(default_factory=dict)
 
-    def run_party(self) -> Actor:
+    def play(self) -> Actor:
         """One call of Algorithm 3 per feature."""
         for s in range(self.method.iterations):
             found = yield from self.sum_angles(s, self.rows)
@@ -136,7 +136,7 @@ class Overheard:
 def listen(workers: Iterable[Worker]) -> list[Heard]:
     """All letters of these workers."""
     heard: list[Heard] = []
-    Mail([ActorInSight(worker.run_party(), worker.wire) for worker in workers], heard).deliver_letters()
+    Mail([ActorInSight(worker.play(), worker.wire) for worker in workers], heard).deliver_letters()
     return heard
 
 

@@ -53,7 +53,7 @@ class OfLate(OnlineLearner):
         """The same in every round."""
         return np.full(rounds.stop - rounds.start, self.eta)
 
-    def run_rounds(self, world: World, state: State, rounds: slice) -> State:
+    def play(self, world: World, state: State, rounds: slice) -> State:
         """Every kernel follows the block; then each round is predicted by what came before it."""
         x, y = stream_samples(world, rounds)
         f, squared_norm, theta = world.bank.follow(x, y, self.rates(rounds), 0.0, state.theta)

@@ -261,7 +261,7 @@ class Learning(VerticalMethod):
 
     In addition to `label` and `assembled` you write, for one party,
 
-    - ``run_party(own, memory, wire)``: its part of one round, a generator like `party`, which returns its new memory.
+    - ``play(own, memory, wire)``: its part of one round, a generator like `party`, which returns its new memory.
     - ``start(own)``: its memory before the first round, as arrays, because checkpoints store it; the default is None.
 
     If letters would take most of a simulation's time, write `party` instead, and a pooled path to the same model:
@@ -298,7 +298,7 @@ class Learning(VerticalMethod):
         """A party's memory before the first round."""
         return None
 
-    def run_party(self, own: PartyData, memory: Any, wire: Wire) -> Actor:
+    def play(self, own: PartyData, memory: Any, wire: Wire) -> Actor:
         """A party's part of one round; returns its memory after the round."""
         raise NotImplementedError
 
@@ -306,7 +306,7 @@ class Learning(VerticalMethod):
         """A party's part of all rounds."""
         memory = self.start(own)
         for _ in range(self.rounds):
-            memory = yield from self.run_party(own, memory, wire)
+            memory = yield from self.play(own, memory, wire)
         return memory
 
     def begin(self, held: PartyRows, rng: np.random.Generator) -> Any:
@@ -318,7 +318,7 @@ class Learning(VerticalMethod):
         """Run one round; return the state and the model after it."""
         parties = deal_features(held, learned.generators)
         wires = [Wire() for _ in parties]
-        actors = [self.run_party(*each) for each in zip(parties, learned.memories, wires, strict=True)]
+        actors = [self.play(*each) for each in zip(parties, learned.memories, wires, strict=True)]
 
         def work(j: int, letter: Letter | None) -> Worked:
             worked = work_until_letter(actors[j], wires[j], letter)

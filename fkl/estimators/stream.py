@@ -115,7 +115,7 @@ class StreamLearner(Incremental):
         for start in range(self._seen, end, self._learner.block):
             rounds = slice(start, min(start + self._learner.block, end))
             with np.errstate(all="ignore"):  # too large numbers are detected below
-                state = self._learner.run_rounds(world, state, rounds)
+                state = self._learner.play(world, state, rounds)
             learned = [array for array in vars(state).values() if isinstance(array, np.ndarray)]
             if not all(np.isfinite(array).all() for array in (state.played.y_hat, *learned)):
                 mend = blame_keys(self._learner, rounds.stop).replace("algo.", "")

@@ -280,7 +280,7 @@ def workers_of(method: Fdskl, problem: Vertical, dictionary: Dictionary | None =
 def listen(workers: list[Worker]) -> list[Heard]:
     """All letters of these workers."""
     heard: list[Heard] = []
-    Mail([ActorInSight(worker.run_party(), worker.wire) for worker in workers], heard).deliver_letters()
+    Mail([ActorInSight(worker.play(), worker.wire) for worker in workers], heard).deliver_letters()
     return heard
 
 

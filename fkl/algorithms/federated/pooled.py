@@ -104,12 +104,10 @@ class Pooled(Federated, OnlineLearner):
         if isinstance(up, SampleFeatures):
             x = up.features.values[0]
             # Predict with a copy, because the learner runs whole rounds, but the target has not yet arrived
-            guess = self.run_rounds(
-                _world_of_learner(common, server.total, x, np.zeros(1)), deepcopy(server.learner), now
-            )
+            guess = self.play(_world_of_learner(common, server.total, x, np.zeros(1)), deepcopy(server.learner), now)
             return replace(server, x=x, y_hat=guess.played.y_hat)
         world = _world_of_learner(common, server.total, server.x, up.target.values[0])
-        return replace(server, learner=self.run_rounds(world, deepcopy(server.learner), now), count=now.stop)
+        return replace(server, learner=self.play(world, deepcopy(server.learner), now), count=now.stop)
 
     def init(self, world: World) -> Any:
         """The learner's initial state."""
@@ -121,7 +119,7 @@ class Pooled(Federated, OnlineLearner):
         x, y, _ = problem.round(t)
         R = world.bank.replicates
         channel.up(SampleFeatures(PerClient(np.broadcast_to(x, (R, *x.shape)))))
-        state = self.run_rounds(at_the_server(world), state, slice(t * problem.clients, (t + 1) * problem.clients))
+        state = self.play(at_the_server(world), state, slice(t * problem.clients, (t + 1) * problem.clients))
         played = state.played
         channel.down(PredictionMessage(PerClient(played.y_hat)))
         channel.up(Target(PerClient(np.broadcast_to(y, played.y_hat.shape))))

@@ -56,9 +56,8 @@ class PlayedRounds:
 class OnlineLearner(Keys):
     """A single client without a network: predict from x_t, see y_t, learn, in the order of the stream.
 
-    Rounds run in blocks of `block`, which changes numbers only by rounding: within `run_rounds`, every prediction is
-    made before its target is used. A subclass defines its state, with a field `played`, in `init`, and the rounds in
-    `run_rounds`.
+    Rounds run in blocks of `block`, which changes numbers only by rounding: within `play`, every prediction is made
+    before its target is used. A subclass defines its state, with a field `played`, in `init`, and the rounds in `play`.
     """
 
     label: ClassVar[str]
@@ -71,11 +70,11 @@ class OnlineLearner(Keys):
     def step(self, world: World, state: Any, t: int) -> tuple[Any, Outcome]:
         """The state and the outcome of round t; the first round of a block runs the whole block."""
         if is_traced(t):  # the block is then unknown, and does not matter
-            after = self.run_rounds(world, state, slice(t, t + 1))
+            after = self.play(world, state, slice(t, t + 1))
             return replace(after, played=None), after.played.outcome(0)
         b = t % self.block
         if b == 0:
-            state = self.run_rounds(world, state, slice(t, min(t + self.block, world.problem.rounds)))
+            state = self.play(world, state, slice(t, min(t + self.block, world.problem.rounds)))
         return state, state.played.outcome(b)
 
     def round_by_round(self) -> Self:
@@ -84,7 +83,7 @@ class OnlineLearner(Keys):
         vars(one)["block"] = 1
         return one
 
-    def run_rounds(self, world: World, state: Any, rounds: slice) -> Any:
+    def play(self, world: World, state: Any, rounds: slice) -> Any:
         """Run a block of rounds and return the state after it."""
         raise NotImplementedError
 
@@ -188,7 +187,7 @@ class Omkr(WithLoss, OnlineLearner):
         N, T = state.a.shape
         return replace(state, a=np.concatenate([state.a, np.zeros((N, world.problem.rounds - T))], axis=1))
 
-    def run_rounds(self, world: World, state: OmkrState, rounds: slice) -> OmkrState:
+    def play(self, world: World, state: OmkrState, rounds: slice) -> OmkrState:
         """Solve a block of the triangular system by forward substitution, then mix the kernels."""
         x, _ = stream_samples(world, slice(0, rounds.stop))
         _, y = stream_samples(world, rounds)
@@ -260,7 +259,7 @@ class Raker(WithLoss, OnlineLearner):
         shape = (bank.replicates, bank.kernels)
         return LearnerState(np.zeros((*shape, bank.width), bank.precision), np.zeros(shape))
 
-    def run_rounds(self, world: World, state: LearnerState, rounds: slice) -> LearnerState:
+    def play(self, world: World, state: LearnerState, rounds: slice) -> LearnerState:
         """Let each kernel learn the block alone, since kernels are independent; then mix them by their losses."""
         x, y = stream_samples(world, rounds)
         eta = self.rates(rounds)
@@ -320,7 +319,7 @@ class Rfomkr(WithLoss, OnlineLearner):
         shape = (bank.replicates, bank.kernels)
         return LearnerState(np.zeros((*shape, bank.width), bank.precision), np.full(shape, -np.log(bank.kernels)))
 
-    def run_rounds(self, world: World, state: LearnerState, rounds: slice) -> LearnerState:
+    def play(self, world: World, state: LearnerState, rounds: slice) -> LearnerState:
         """Let each kernel learn the block alone; then mix them by their losses."""
         x, y = stream_samples(world, rounds)
         f, squared_norm, theta = world.bank.follow(x, y, self.rates(rounds), 0.0, state.theta, self.pointwise)
@@ -403,7 +402,7 @@ class AdaRaker(WithLoss, OnlineLearner):
             log_h=np.concatenate([state.log_h, np.full((R, more), -np.inf)], axis=1),
         )
 
-    def run_rounds(self, world: World, state: AdaRakerState, rounds: slice) -> AdaRakerState:
+    def play(self, world: World, state: AdaRakerState, rounds: slice) -> AdaRakerState:
         """Let each instance learn the block alone, since instances are independent; then combine them."""
         x, y = stream_samples(world, rounds)
         theta, log_w, log_h = state.theta.copy(), state.log_w.copy(), state.log_h.copy()

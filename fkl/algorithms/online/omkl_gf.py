@@ -76,7 +76,7 @@ class OmklGf(Selective):
         more = uniform_numbers(world, graph + world.problem.rounds + 1)[:, graph + here :]
         return replace(state, node_draws=np.concatenate([state.node_draws, more], axis=1))
 
-    def run_rounds(self, world: World, state: GraphFeedbackState, rounds: slice) -> GraphFeedbackState:
+    def play(self, world: World, state: GraphFeedbackState, rounds: slice) -> GraphFeedbackState:
         """Run Algorithm 3 for all replicates in parallel."""
         # The block's samples, step sizes and features, and arrays for the results
         block, played = self.open_block(world, rounds)

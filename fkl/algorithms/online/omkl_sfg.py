@@ -131,7 +131,7 @@ class OmklSfg(Selective):
         dimension = 1 if self.graph == "line" else world.problem.dimension
         return log_inner_products(world.dictionary.families, world.dictionary.scales, dimension)
 
-    def run_rounds(self, world: World, state: SimilarityGraphState, rounds: slice) -> SimilarityGraphState:
+    def play(self, world: World, state: SimilarityGraphState, rounds: slice) -> SimilarityGraphState:
         """Run Algorithm 5 for all replicates in parallel."""
         block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)
@@ -249,7 +249,7 @@ class OmklSfgR(OmklSfg):
             **vars(state), ranks=divergence_ranks(self.log_inner_products_of(world)), refined=refined, good=good
         )
 
-    def run_rounds(self, world: World, state: RefinedState, rounds: slice) -> RefinedState:  # type: ignore[override]  # its own state
+    def play(self, world: World, state: RefinedState, rounds: slice) -> RefinedState:  # type: ignore[override]  # its own state
         """Run Algorithm 6 for all replicates in parallel."""
         block, played = self.open_block(world, rounds)
         theta = world.bank.split(state.theta)

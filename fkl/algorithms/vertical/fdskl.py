@@ -118,7 +118,7 @@ class Worker:
     known: dict[int, Rows] = field(default_factory=dict)
     """Rows whose angles are saved, for each feature of any worker."""
 
-    def run_party(self) -> Actor:
+    def play(self) -> Actor:
         """Run all iterations and return the result."""
         for t in range(self.method.iterations):
             yield from self.run_iteration(t)
@@ -473,7 +473,7 @@ class Fdskl(Dsg):
     def party(self, own: PartyData, wire: Wire) -> Actor:
         """Algorithms 1 to 3 at one worker."""
         assert isinstance(own, Holder)
-        return Worker(self, own, wire).run_party()
+        return Worker(self, own, wire).play()
 
     def assembled(self, parts: list[Any], held: PartyRows) -> "DoublyStochasticFunction":
         """The function from all coefficients, with the phases of the workers whose mask is never subtracted."""

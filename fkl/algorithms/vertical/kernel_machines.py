@@ -210,7 +210,7 @@ class PpSvmv(SupportVectorMachine):
             raise FklError(f"PP-SVMV codes inner products below {LARGEST:g} only: normalise the features")
         return super().begin(held, rng)
 
-    def run_party(self, own: PartyData, memory: None, wire: Wire) -> Actor:
+    def play(self, own: PartyData, memory: None, wire: Wire) -> Actor:
         """Sum the matrix, then learn; the first active party draws the mask and learns."""
         gram = yield from self.merge_products(own, wire)
         return None if gram is None else self._train_on_products(gram, own.labels)
@@ -322,7 +322,7 @@ class VerticalNystroem(LearningWithKeys):
             raise FklError(f"squared distances are coded below {LARGEST:g} only: normalise the features")
         return super().begin(held, rng)
 
-    def run_party(self, own: PartyData, memory: None, wire: Wire) -> Actor:
+    def play(self, own: PartyData, memory: None, wire: Wire) -> Actor:
         """One party's part in the ring; the first active party chooses the landmarks, and solves.
 
         With L L' = K(z, z) the features phi(x) = L^-1 K(z, x) make |f| = |theta| of f = theta'phi, and a = L^-T theta.

@@ -295,7 +295,7 @@ class FeatureRidge(LearningWithKeys):
         """One generator per party, for its directions; that of the first active party also draws the mask."""
         return list(rng.spawn(parties))
 
-    def run_party(self, own: PartyData, memory: None, wire: Wire) -> Actor:
+    def play(self, own: PartyData, memory: None, wire: Wire) -> Actor:
         """One party's part in the ring, and its directions; the first active party solves."""
         assert own.rng is not None
         x, samples = np.ascontiguousarray(own.x, np.float64), len(own.x)

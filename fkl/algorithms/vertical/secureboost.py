@@ -371,7 +371,7 @@ class SecureBoost(LearningWithKeys):
             return Booster(edges, sorting, self.cipher_in_use.keys(), np.zeros(len(own.x)))
         return Booster(edges, sorting, self.cipher_in_use.keys_of(b""))
 
-    def run_party(self, own: PartyData, memory: Booster, wire: Wire) -> Actor:
+    def play(self, own: PartyData, memory: Booster, wire: Wire) -> Actor:
         """Grow one tree: one party's part."""
         return (self._grow_tree if own.number == own.root else self._passive_part)(own, memory, wire)
 

@@ -39,7 +39,7 @@ def bipartite_graph(experiment: Experiment, t: int) -> Array:
     """Graph A (J, N) of Algorithm 2 in round t, counted from 1."""
     world, _ = make_world(experiment, (0,))
     method: Any = experiment.algorithm
-    drawn: Array = method.run_rounds(world, method.init(world), slice(0, t)).A[0]
+    drawn: Array = method.play(world, method.init(world), slice(0, t)).A[0]
     return drawn
 
 
