@@ -174,7 +174,7 @@ def require_absent_unchanged(experiment: Experiment) -> str:
             here = bool(world.problem.present[t, k])
             before = field_contents(_own_state(client.state))
             for exchange, (_, message) in enumerate(heard):
-                client.run_exchange(
+                client.play(
                     t, exchange, pack_message(message, int(k), world.channel.width), world.clients_present(t), here
                 )
             if not here and field_contents(_own_state(client.state)) != before:
@@ -206,7 +206,7 @@ class StarCarrier(Carrier):
                 up, senders = [], []
                 for k, down in zip(some, self._server.ask("broadcast", t, exchange, some.tolist()), strict=True):
                     self.weigh("downlink", t, k, down, exchange)
-                    sent, of_client = self._clients[k].ask("run_exchange", t, exchange, down, len(some))
+                    sent, of_client = self._clients[k].ask("play", t, exchange, down, len(some))
                     self.weigh("uplink", t, k, sent, exchange)
                     seen |= {} if of_client is None else {k: of_client}
                     if self._times is not None:  # the server may not wait for the answer

@@ -94,7 +94,7 @@ class LoneClient(LoneParty):
         self._samples, self._points = samples, points
         _, self.state = method.start(self._common, 1)
 
-    def run_exchange(
+    def play(
         self, t: int, exchange: int, down: Packet | None, clients_present: int = 0, present: bool = True
     ) -> tuple[Packet | None, Shown | None]:
         """Take part in an exchange with this many clients; return the message to the server, and the outcome."""

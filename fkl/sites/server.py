@@ -320,7 +320,7 @@ class SitesServer:
         for exchange in range(self._exchanges):
             # Messages down, and `like`, the form that every answer must have
             down = dict(zip(clients, self.server.broadcast(t, exchange, clients), strict=True))
-            like, _ = self._example.run_exchange(t, exchange, down[clients[0]], len(clients))
+            like, _ = self._example.play(t, exchange, down[clients[0]], len(clients))
             answers = self._exchange_messages(t, exchange, here, down, like, traffic)
             # Without one site the round is void, because the messages of its clients would be missing
             failed = [k for k in here if k not in answers]

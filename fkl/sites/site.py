@@ -137,7 +137,7 @@ def turn(site: Site, given: Words) -> Words:
     for number, down in zip(numbers, read_packets(given["arrays"], given["forms"]), strict=True):
         client = site.clients.client(number)
         client.state = states.get(number, client.state)
-        packet, shown = client.run_exchange(t, exchange, down, int(given["together"]))
+        packet, shown = client.play(t, exchange, down, int(given["together"]))
         states[number] = client.state
         # What the site remembers: states, numbers of messages, predictions
         memory.sent[number] = memory.sent.get(number, 0) + (packet is not None)
