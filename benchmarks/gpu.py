@@ -64,7 +64,7 @@ def case(K: int, R: int, T: int) -> Case:
     def round_seconds() -> float:
         def play() -> None:
             nonlocal state
-            state, _ = scan.play(state, given)
+            state, _ = scan.run_program(state, given)
 
         with precise():
             return seconds(play) / scan.length

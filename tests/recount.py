@@ -13,7 +13,7 @@ from fkl.engines.base import make_world
 from fkl.wire import Channel
 from fkl.wire.channel import UNITS
 from fkl.wire.coded_payloads import OneCodeForAll, Padding, Quantised, Residues, Sparse
-from fkl.wire.payloads import OnLinks, Ragged, SameForAll, Selected, chosen_of, on_links, payloads_by_kind
+from fkl.wire.payloads import OnLinks, Ragged, SameForAll, Selected, mask_of_payload, on_links, payloads_by_kind
 
 
 def ledger_books_every_message(conformance: Conformance) -> None:
@@ -124,7 +124,7 @@ def _count_numbers(part: Any, r: int, k: int, width: int) -> tuple[int, int]:
     elif not hasattr(part, "values"):
         kind = type(part).__name__
         raise BrokenPromiseError(f"{kind}.dense() has no array `values` (R, K, ...) of what travels, as PerClient has")
-    elif (mask_of_entries := chosen_of(part)) is None:
+    elif (mask_of_entries := mask_of_payload(part)) is None:
         scalars, mask = part.values[r, k].size, 0
     else:
         n = mask_of_entries.shape[2]

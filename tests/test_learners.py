@@ -11,8 +11,8 @@ import fkl
 from fkl.basics.errors import FklError
 from fkl.config.compose import compose_config
 from fkl.config.loading import load_run
-from fkl.engines.apart import BY_ITSELF
 from fkl.engines.checkpoint import Checkpoint
+from fkl.engines.per_world import BY_ITSELF
 from fkl.engines.rounds import simulate_run
 from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import make_records

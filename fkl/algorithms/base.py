@@ -36,7 +36,7 @@ class WithLoss(Keys):
         "l(f, y): square (f - y)^2; huber, the same up to |f - y| = delta and linear beyond; quantile, the pinball "
         "loss at `level`; of two classes, -1 and 1, logistic log(1 + exp(-y f)), hinge max(0, 1 - y f), or "
         "least_squares (f - y)^2. With more classes, one function learns each class against the rest.",
-        among=ON_STREAMS,
+        choices=ON_STREAMS,
     )
     level: float = key(0.5, "Level of the quantile that loss=quantile predicts.", above=0, below=1)
     delta: float = key(

@@ -252,7 +252,7 @@ class GaussianProcesses(Keys):
         1,
         "Number of rounds between two messages of a party. None sends messages after 1, 2, 4, 8, ... rounds: more "
         "often early, when each sample counts most.",
-        least=1,
+        min=1,
         must="an integer >= 1, or null for after 1, 2, 4, 8, ... rounds",
     )
     noise: float | None = key(
@@ -260,14 +260,14 @@ class GaussianProcesses(Keys):
         "Variance s2 of a target's noise. None uses, for each kernel, the level with the largest evidence, "
         "which is needed for intervals with the right coverage. The estimation starts as soon as there are more "
         "samples than features of a kernel; fewer samples can be fitted without noise.",
-        least=LEAST_NOISE,
+        min=LEAST_NOISE,
         must="a variance of at least 1e-12, or null for the level of most evidence",
     )
     forget: float = key(
         1.0,
         "Factor of the sums over samples in each round, for drifting functions; 1 forgets nothing.",
         above=0,
-        most=1,
+        max=1,
     )
     personal: bool = key(
         False,
@@ -278,7 +278,7 @@ class GaussianProcesses(Keys):
         1e-3,
         "Regularisation lambda of the losses and regrets that the run reports. Learning does not use it, because s2 "
         "regularises there.",
-        least=0,
+        min=0,
     )
 
     def needs(self, dictionary: Dictionary, problem: Problem) -> int:

@@ -92,8 +92,8 @@ class LocalTraining(WithLoss, Batched, Federated):
         "use all their samples in each, and are tested on others: F_k is the mean loss of client k's samples + "
         "(lam / K) |theta|^2, for one kernel, as with kernels=coke. The sum of all F_k is then that of COKE and "
         "DKLA (COKE's eq. 26). Clients predict with the theta that they had when their last round began.",
-        least=1,
-        most=1_000_000_000,
+        min=1,
+        max=1_000_000_000,
     )
     eta: float | None = key(
         None,
@@ -106,12 +106,12 @@ class LocalTraining(WithLoss, Batched, Federated):
         "square",
         "On streams as in POF-MKL: square, huber, quantile, logistic, hinge or least_squares. With "
         "iterations as in COKE, and for several classes: square, logistic, one_vs_rest or softmax.",
-        among=(*ON_STREAMS, *OF_CLASSES),
+        choices=(*ON_STREAMS, *OF_CLASSES),
     )
     local_steps: int = key(
-        5, "Number E of a client's steps in a round, all on the same samples.", least=1, most=MOST_STEPS
+        5, "Number E of a client's steps in a round, all on the same samples.", min=1, max=MOST_STEPS
     )
-    lam: float = key(0.001, "Regularisation lambda of the loss; with iterations, of the sum over all clients.", least=0)
+    lam: float = key(0.001, "Regularisation lambda of the loss; with iterations, of the sum over all clients.", min=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -236,7 +236,7 @@ class FedAvgM(FedAvg):
 
     label: ClassVar[str] = "FedAvgM"
 
-    beta: float = key(0.9, "Momentum of the server; 0 is FedAvg.", least=0, below=1)
+    beta: float = key(0.9, "Momentum of the server; 0 is FedAvg.", min=0, below=1)
 
     def begin(self, common: Common, clients: int) -> tuple[MomentumServer, None]:
         """Start from theta = v = 0."""
@@ -266,7 +266,7 @@ class AdaptiveFedAvg(FedAvg):
     """
 
     eta_server: float = 0.1
-    beta_1: float = key(0.9, "Decay of m.", least=0, below=1)
+    beta_1: float = key(0.9, "Decay of m.", min=0, below=1)
     tau: float = key(1e-3, "Number added to the root of v; a smaller one is more adaptive.", above=0)
 
     def begin(self, common: Common, clients: int) -> tuple[AdaptiveServer, None]:
@@ -304,7 +304,7 @@ class FedAdam(AdaptiveFedAvg):
 
     label: ClassVar[str] = "FedAdam"
 
-    beta_2: float = key(0.99, "Decay of v.", least=0, below=1)
+    beta_2: float = key(0.99, "Decay of v.", min=0, below=1)
 
     def second_moment(self, v: Array, square: Array) -> Array:
         """A moving mean of squares."""
@@ -331,7 +331,7 @@ class FedProx(FedAvg):
 
     label: ClassVar[str] = "FedProx"
 
-    mu: float = key(0.1, "Weight of the proximal term; 0 is FedAvg.", least=0)
+    mu: float = key(0.1, "Weight of the proximal term; 0 is FedAvg.", min=0)
 
     def correction_term(self, loss: Loss, point: Array) -> Array:
         """The gradient of the proximal term."""
@@ -410,7 +410,7 @@ class Scaffold(FedAvg):
         self, common: Common, server: ScaffoldServer, up: ScaffoldUp, share: Array, turn: Turn
     ) -> ScaffoldServer:
         """Learn from the mean changes of theta and of the control variates."""
-        control = server.control + turn.together / common.clients * up.control.mean(share)
+        control = server.control + turn.clients_present / common.clients * up.control.mean(share)
         return ScaffoldServer(server.theta + self.eta_server * up.theta.mean(share), control)
 
 
@@ -437,7 +437,7 @@ class QFedAvg(FedAvg):
 
     label: ClassVar[str] = "q-FedAvg"
 
-    q: float = key(1.0, "Exponent by which larger losses count more; 0 is FedAvg.", least=0, most=100)
+    q: float = key(1.0, "Exponent by which larger losses count more; 0 is FedAvg.", min=0, max=100)
 
     def train(self, common: Common, client: None, down: Any, samples: Any, turn: Turn) -> tuple[None, QFedAvgUp, Any]:
         """Predict with the server's theta, take E steps, and send their sum and h_k."""
@@ -468,7 +468,7 @@ class Personal(FedAvg):
     lam_k: float = key(
         1.0,
         "The papers' lambda: weight of the distance between a client's own model and the model that it shares.",
-        least=0,
+        min=0,
     )
 
     def begin(self, common: Common, clients: int) -> tuple[DescentServer, LocalModel]:
@@ -498,7 +498,7 @@ class Ditto(Personal):
 
     label: ClassVar[str] = "Ditto"
 
-    lam_k: float = key(1.0, "The paper's lambda; a larger one keeps v_k closer to the server's theta.", least=0)
+    lam_k: float = key(1.0, "The paper's lambda; a larger one keeps v_k closer to the server's theta.", min=0)
 
     def change_and_own(self, common: Common, loss: Loss) -> tuple[Array, Array]:
         """The sum of FedAvg's steps, and v_k after its steps."""
@@ -525,10 +525,8 @@ class PFedMe(Personal):
         above=0,
         must="a number > 0, or null for 1/sqrt(T)",
     )
-    own_steps: int = key(
-        5, "Number of steps of v_k before each step of theta_k, the paper's K.", least=1, most=MOST_STEPS
-    )
-    lam_k: float = key(1.0, "The paper's lambda; a larger one keeps v_k closer to theta_k.", least=0)
+    own_steps: int = key(5, "Number of steps of v_k before each step of theta_k, the paper's K.", min=1, max=MOST_STEPS)
+    lam_k: float = key(1.0, "The paper's lambda; a larger one keeps v_k closer to theta_k.", min=0)
 
     def change_and_own(self, common: Common, loss: Loss) -> tuple[Array, Array]:
         """The sum of theta_k's steps on the envelope, and v_k after the last step."""

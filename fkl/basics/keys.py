@@ -12,7 +12,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from fkl.basics.errors import BadValue, require
 
-GIVEN: Any = ...
+NO_DEFAULT: Any = ...
 """Default of a key that has none and must be given."""
 
 
@@ -23,52 +23,52 @@ class KeyDeclaration:
     default: Any
     meaning: str = ""
     above: float | None = None
-    least: float | None = None
+    min: float | None = None
     below: float | None = None
-    most: float | None = None
-    among: tuple[str, ...] = ()
+    max: float | None = None
+    choices: tuple[str, ...] = ()
     must: str = ""
 
     def is_within_limits(self, value: Any) -> bool:
         """Whether a value other than None is within the limits; a number that has limits is finite."""
-        if self.among:
-            return value in self.among
+        if self.choices:
+            return value in self.choices
         if not self.bounds:
             return True
         low = -inf if self.above is None else self.above
         high = inf if self.below is None else self.below
-        least = -inf if self.least is None else self.least
-        most = inf if self.most is None else self.most
+        least = -inf if self.min is None else self.min
+        most = inf if self.max is None else self.max
         return bool(low < value < high and least <= value <= most)
 
     @property
     def bounds(self) -> dict[str, float]:
         """The limits of a number, under the keywords of JSON Schema."""
         limits = {
-            "minimum": self.least,
+            "minimum": self.min,
             "exclusiveMinimum": self.above,
-            "maximum": self.most,
+            "maximum": self.max,
             "exclusiveMaximum": self.below,
         }
         return {name: limit for name, limit in limits.items() if limit is not None}
 
     def allowed_values(self, annotation: str) -> str:
-        """What a value of a field of this type must be, in words; empty if anything is allowed."""
-        if self.must or not (self.among or self.bounds):
+        """The allowed values of a field of this type, in words; empty if anything is allowed."""
+        if self.must or not (self.choices or self.bounds):
             return self.must
         whole = annotation.startswith("int")
-        most = self.below - 1 if whole and self.below is not None else self.most
-        if len(self.among) == 2:
-            words = " or ".join(self.among)
-        elif self.among:
-            words = f"one of {', '.join(self.among)}"
-        elif self.least is not None and most is not None:
-            words = f"from {_limit_text(self.least)} to {_limit_text(most)}"
+        most = self.below - 1 if whole and self.below is not None else self.max
+        if len(self.choices) == 2:
+            words = " or ".join(self.choices)
+        elif self.choices:
+            words = f"one of {', '.join(self.choices)}"
+        elif self.min is not None and most is not None:
+            words = f"from {_limit_text(self.min)} to {_limit_text(most)}"
         else:
-            ends = {"> ": self.above, ">= ": self.least, "below ": self.below, "at most ": self.most}
+            ends = {"> ": self.above, ">= ": self.min, "below ": self.below, "at most ": self.max}
             words = ", ".join(f"{sign}{_limit_text(end)}" for sign, end in ends.items() if end is not None)
             words = words.replace(", below", " and <")
-        noun = "" if self.among else "an integer " if whole else "a number "
+        noun = "" if self.choices else "an integer " if whole else "a number "
         return noun + words + ", or null" * ("None" in annotation)
 
 
@@ -77,10 +77,10 @@ def key(
     meaning: str,
     *,
     above: float | None = None,
-    least: float | None = None,
+    min: float | None = None,
     below: float | None = None,
-    most: float | None = None,
-    among: Iterable[str] = (),
+    max: float | None = None,
+    choices: Iterable[str] = (),
     must: str = "",
 ) -> Any:
     """A field of a dataclass that extends `Keys`. `fkl describe` reads the arguments as text: literals or constants.
@@ -88,18 +88,18 @@ def key(
     Parameters
     ----------
     default : Any
-        `GIVEN` for a key without a default.
+        `NO_DEFAULT` for a key without a default.
     meaning : str
-    above, least, below, most : float or None
+    above, min, below, max : float or None
         The value is more than, at least, less than, or at most this number.
-    among : iterable of str
+    choices : iterable of str
         The value is one of these words.
     must : str
         What a value must be in words, if the limits do not say it, for example because it depends on other keys.
     """
-    declared = KeyDeclaration(default, meaning, above, least, below, most, tuple(among), must)
+    declared = KeyDeclaration(default, meaning, above, min, below, max, tuple(choices), must)
     metadata = {"fkl": declared}
-    if default is GIVEN:
+    if default is NO_DEFAULT:
         return field(metadata=metadata)
     if isinstance(default, list | dict):
         return field(default_factory=default.copy, metadata=metadata)

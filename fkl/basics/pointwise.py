@@ -68,7 +68,7 @@ class PointwiseLoss(NamedTuple):
         return xp.where(abs(z) <= self.at, z**2, self.at * (2 * abs(z) - self.at))
 
     def derivative(self, f: Array, y: Array) -> Array:
-        """Its derivative by f; where there is none, the one of smaller size, or 0."""
+        """Derivative in f; at a kink, the smaller one-sided derivative in absolute value, or 0."""
         xp = array_namespace(f)
         if self.kind == SQUARE:
             return 2 * (f - y)

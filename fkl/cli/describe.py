@@ -12,7 +12,7 @@ from typing import Any
 
 from fkl.basics.errors import FklError, did_you_mean
 from fkl.basics.field_words import field_words, own_spelling
-from fkl.basics.keys import GIVEN
+from fkl.basics.keys import NO_DEFAULT
 from fkl.basics.keys import KeyDeclaration as Declared
 from fkl.cli.docstrings import Class, found_class
 from fkl.cli.listing import WORDS
@@ -351,9 +351,9 @@ def _keys_of_node(group: str, made: Class, node: dict[str, Any]) -> Iterator[Des
     """Keys of a node in the order of its YAML, followed by those of its class that the YAML omits."""
     start = f"{group}." if group else ""
     for name in dict.fromkeys([*(key for key in node if key != "_target_"), *made.keys]):
-        declared, annotation = made.keys.get(name, (Declared(GIVEN), ""))  # the key of a base class elsewhere
-        value = _yaml_text(node.get(name, "" if declared.default is GIVEN else declared.default))
-        kind = _type_in_words(annotation, declared.among)
+        declared, annotation = made.keys.get(name, (Declared(NO_DEFAULT), ""))  # the key of a base class elsewhere
+        value = _yaml_text(node.get(name, "" if declared.default is NO_DEFAULT else declared.default))
+        kind = _type_in_words(annotation, declared.choices)
         yield DescribedKey(
             start + name,
             kind,
@@ -364,7 +364,7 @@ def _keys_of_node(group: str, made: Class, node: dict[str, Any]) -> Iterator[Des
         )
 
 
-def _type_in_words(annotation: str, among: tuple[str, ...]) -> str:
+def _type_in_words(annotation: str, allowed: tuple[str, ...]) -> str:
     """A field's type in words, or the words that it allows."""
     kind = re.sub(r"dict\[.*\]", "dict", annotation.removesuffix(" | None").replace(" | None]", "]")).rstrip("]")
     kind = (
@@ -374,8 +374,8 @@ def _type_in_words(annotation: str, among: tuple[str, ...]) -> str:
         .replace("]", "")
         .replace(" | ", " or ")
     )
-    listed = ", ".join(f'"{word}"' for word in among)
-    return (f"{{{listed}}}" if among else kind.lower()) + " or null" * annotation.endswith(" | None")
+    listed = ", ".join(f'"{word}"' for word in allowed)
+    return (f"{{{listed}}}" if allowed else kind.lower()) + " or null" * annotation.endswith(" | None")
 
 
 def _yaml_text(value: object) -> str:

@@ -92,7 +92,7 @@ def _show_check(run: Run, data: TableFile) -> None:
         raise FklError(lines[0])
     if lines:
         count = f"{count_of(len(lines), 'kind')} of faults in {count_of(len(data.paths + data.test_paths), 'file')}"
-        raise FklError(f"{count}, see above: nothing can be run before they are mended")
+        raise FklError(f"{count}, see above: mend them before you run")
 
 
 def _site_columns_saved(run: Run, rows: Sequence[SiteColumn]) -> Path:

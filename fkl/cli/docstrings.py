@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fkl.basics.errors import FklError
-from fkl.basics.keys import GIVEN, KeyDeclaration
+from fkl.basics.keys import NO_DEFAULT, KeyDeclaration
 
 SECTION = re.compile(r"\n(\w+)\n-{3,}\n")
 
@@ -154,7 +154,7 @@ class Class:
             elif name in inherited:  # another default
                 inherited[name] = replace(inherited[name][0], default=self.module.value(value)), inherited[name][1]
             elif not self.module.is_fkl and "ClassVar" not in (annotation := ast.unparse(line.annotation)):
-                inherited[name] = KeyDeclaration(GIVEN, self._parameters.get(name, "")), annotation
+                inherited[name] = KeyDeclaration(NO_DEFAULT, self._parameters.get(name, "")), annotation
         return inherited
 
     @property

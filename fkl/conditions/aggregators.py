@@ -18,7 +18,7 @@ from fkl.basics.keys import key
 from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Turn
 from fkl.contract.world import Common
-from fkl.wire.payloads import chosen_of, payloads_of, rebuild_message, with_axes_of
+from fkl.wire.payloads import mask_of_payload, payloads_of, rebuild_message, with_axes_of
 
 DIGITS = 6
 """Decimals of a score."""
@@ -69,7 +69,7 @@ class Aggregator(OnMessages):
 
     def idle(self, problem: Any) -> str:
         """A message if every aggregate is the mean, as without an aggregator; else empty."""
-        n = int(problem.together.max())
+        n = int(problem.clients_present.max())
         return f"aggregate: of {n} messages it is the mean" if self.is_mean(n) else ""
 
     def require_clients(self, n: int) -> None:
@@ -77,7 +77,9 @@ class Aggregator(OnMessages):
 
     def require_samples(self, problem: Any) -> None:
         """Raise BadValue if a round with clients has too few of them."""
-        self.require_clients(int(problem.together[problem.together > 0].min(initial=problem.present.shape[1])))
+        self.require_clients(
+            int(problem.clients_present[problem.clients_present > 0].min(initial=problem.present.shape[1]))
+        )
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse servers that need more than means, and conditions that hide or weight single messages."""
@@ -108,7 +110,7 @@ class Aggregator(OnMessages):
         parts = [np.ascontiguousarray(part.values[:, here], np.float64) for part in dense]  # sums depend on the order
         flat = [part.reshape(*part.shape[:2], -1) for part in parts]
         sent = None
-        masks = list(map(chosen_of, dense))
+        masks = list(map(mask_of_payload, dense))
         # Entries that a client does not send must not count as zeros
         if any(mask is not None for mask in masks):
             there = [
@@ -147,7 +149,7 @@ class Tolerant(Aggregator):
     byzantine: float = key(
         0.2,
         "Share of the present clients that may send anything, in [0, 0.5); times their number, rounded down, it is f.",
-        least=0,
+        min=0,
         below=0.5,
     )
 
@@ -157,7 +159,7 @@ class Tolerant(Aggregator):
 
     def idle(self, problem: Any) -> str:
         """A message if every aggregate is the mean, for example because the share is below one client; else empty."""
-        n, f = int(problem.together.max()), self.false_ones(int(problem.together.max()))
+        n, f = int(problem.clients_present.max()), self.false_ones(int(problem.clients_present.max()))
         if not self.is_mean(n):
             return ""
         rounded = "rounded down, it is " if self.byzantine else ""
@@ -223,7 +225,7 @@ class MultiKrum(Krum):
     """The mean of the messages with the smallest scores of `Krum`."""
 
     keep: int | None = key(
-        None, "Number of messages in the mean; None for n - f.", least=1, must="an integer >= 1, or null for n - f"
+        None, "Number of messages in the mean; None for n - f.", min=1, must="an integer >= 1, or null for n - f"
     )
 
     def count_chosen(self, n: int, f: int) -> int:
@@ -276,7 +278,7 @@ class GeometricMedian(Aggregator):
     counts as 0.
     """
 
-    iterations: int = key(32, "Steps of the iteration.", least=1, most=10000)
+    iterations: int = key(32, "Steps of the iteration.", min=1, max=10000)
     smoothing: float = key(
         1e-6,
         "Smallest distance by which a message is divided, as a share of the messages' median distance to the median.",

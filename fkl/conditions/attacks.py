@@ -22,7 +22,7 @@ from fkl.conditions.privacy import gaussian_draws
 from fkl.conditions.wrapped import OnMessages
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
-from fkl.wire.payloads import PerClient, chosen_of, payloads_of, rebuild_message, with_axes_of
+from fkl.wire.payloads import PerClient, mask_of_payload, payloads_of, rebuild_message, with_axes_of
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,9 @@ class Attack(OnMessages):
     on_a_graph = False
 
     share: float = key(
-        0.2, "Share of all clients that attack, in [0, 1]; times their number it is rounded down.", least=0, most=1
+        0.2, "Share of all clients that attack, in [0, 1]; times their number it is rounded down.", min=0, max=1
     )
-    from_round: int = key(1, "First round with an attack, from 1.", least=1)
+    from_round: int = key(1, "First round with an attack, from 1.", min=1)
 
     def idle(self, problem: Any) -> str:
         """A message if the attack never happens, else empty."""
@@ -116,13 +116,13 @@ class LabelFlip(Attack):
     """
 
     def client_plays(
-        self, common: Common, play: Callable[[Any, Any], Any], client: Any, memory: Any, samples: Any, turn: Turn
+        self, common: Common, run_client: Callable[[Any, Any], Any], client: Any, memory: Any, samples: Any, turn: Turn
     ) -> tuple[Any, Any, Any, Any]:
         """The state and the outcome from true targets, and, for attackers, the message from flipped targets."""
         # Two runs of the client: one with true targets, which is judged, and one with flipped targets, which is sent
         other = deepcopy(client) if memory is None else memory  # a method may overwrite its state
-        state, message, outcome = play(client, samples)
-        other, false, _ = play(other, samples.flipped() if turn.t + 1 >= self.from_round else samples)
+        state, message, outcome = run_client(client, samples)
+        other, false, _ = run_client(other, samples.flipped() if turn.t + 1 >= self.from_round else samples)
         # Only attackers' messages are replaced
         if message is not None and self.count(common, turn.t) > 0:
             attack = self.are_attackers(common, turn.t, turn.clients)
@@ -151,7 +151,7 @@ class Alie(Attack):
         "None for the largest z with which the paper expects more than half of the clients, with the "
         "attackers, on the attackers' side of an honest message. With n clients, m of them attackers, and s = "
         "floor(n/2 + 1) - m, it is the quantile of N(0, 1) at (n - m - s) / (n - m).",
-        least=0,
+        min=0,
         must="a number >= 0, or null for the paper's choice",
     )
 
@@ -181,7 +181,7 @@ class Alie(Attack):
     def _with_false(self, sent: PerClient, attack: NDArray[np.bool_], honest: NDArray[np.bool_]) -> PerClient:
         values = np.ascontiguousarray(sent.values, np.float64)
         is_honest = with_axes_of(values, honest)
-        if (chosen := chosen_of(sent)) is not None:
+        if (chosen := mask_of_payload(sent)) is not None:
             is_honest = is_honest & with_axes_of(values, chosen)
         count = np.maximum(is_honest.sum(axis=1, keepdims=True), 1)
         mean = np.where(is_honest, values, 0).sum(axis=1, keepdims=True) / count
@@ -203,7 +203,7 @@ def replace_payload(honest: PerClient, attack: NDArray[np.bool_], false: Array) 
     """A payload with false values for attackers (R, K), in the entries that they send."""
     values = honest.values
     there = with_axes_of(values, attack)
-    if (chosen := chosen_of(honest)) is not None:
+    if (chosen := mask_of_payload(honest)) is not None:
         there = there & with_axes_of(values, chosen)
     # The order in memory is always replicates, then clients, because the rounding of sums depends on it
     return PerClient(np.ascontiguousarray(np.where(there, false.astype(values.dtype), values)), chosen)

@@ -26,7 +26,7 @@ from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
 from fkl.tasks.task import Panel
-from fkl.wire.payloads import PerClient, chosen_of, payloads_of, rebuild_message, with_axes_of
+from fkl.wire.payloads import PerClient, mask_of_payload, payloads_of, rebuild_message, with_axes_of
 
 NORM = 10.0
 """Length of a canary in clipping norms. With 1, an audit could not detect missing clipping."""
@@ -121,7 +121,7 @@ class Canaries(OnMessages):
         "sample",
         "Which of the two epsilons to test. A sample has a coin in each round if it is in only one message, "
         "otherwise for the whole run. A client has a coin for the whole run.",
-        among=("sample", "client"),
+        choices=("sample", "client"),
     )
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
@@ -342,7 +342,7 @@ class Placed(Canaries):
         # Canaries are drawn for all clients at once
         require(len(turn.clients) == common.clients, "audit", "Canaries", "null where clients are in several processes")
         honest = [payload.dense() for payload in payloads_of(message)]
-        every_entry = self.view != "sums" or all(chosen_of(payload) is None for payload in honest)
+        every_entry = self.view != "sums" or all(mask_of_payload(payload) is None for payload in honest)
         require(every_entry, "audit", "Canaries", "null with secure for clients that send some of their entries")
         # Entry, coin and sign of each client; a canary is the only entry of its message
         place = self._canary_places(common, honest)
@@ -355,7 +355,8 @@ class Placed(Canaries):
         ends = np.cumsum([one.values[0, 0].size for one in honest])[:-1]
         parts = zip(honest, np.split(flat, ends, axis=-1), strict=True)
         sent = [
-            PerClient(part.reshape(one.values.shape).astype(one.values.dtype), chosen_of(one)) for one, part in parts
+            PerClient(part.reshape(one.values.shape).astype(one.values.dtype), mask_of_payload(one))
+            for one, part in parts
         ]
         return rebuild_message(message, sent), place, inside, sign
 
@@ -415,6 +416,6 @@ def _message_entries(message: Any, place: NDArray[np.intp]) -> NDArray[np.float6
 
 def _entries_sent(one: Any) -> NDArray[np.bool_]:
     """Whether each entry of a payload is sent, (R, K, n)."""
-    shape, chosen = one.values.shape, chosen_of(one)
+    shape, chosen = one.values.shape, mask_of_payload(one)
     chosen = np.ones(shape, bool) if chosen is None else with_axes_of(one.values, chosen)
     return np.broadcast_to(chosen, shape).reshape(*shape[:2], -1)

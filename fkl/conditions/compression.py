@@ -25,7 +25,7 @@ from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
 from fkl.wire.channel import Direction
 from fkl.wire.coded_payloads import OneCodeForAll, Quantised, Sparse
-from fkl.wire.payloads import PerClient, SameForAll, chosen_of, payloads_by_kind, with_axes_of
+from fkl.wire.payloads import PerClient, SameForAll, mask_of_payload, payloads_by_kind, with_axes_of
 
 ROUNDINGS = ("stochastic", "nearest")
 FULL = 32
@@ -215,7 +215,7 @@ class Compression(OnMessages):
                     continue
                 # Code it, with the same draws at all parties
                 draws = partial(numbers, values.shape, draw)
-                code = coded(f"{prefix}{kind} {j}", values, chosen_of(dense), draws)
+                code = coded(f"{prefix}{kind} {j}", values, mask_of_payload(dense), draws)
                 new[-1] = OneCodeForAll(code) if isinstance(dense, SameForAll) else code
             short[kind] = tuple(new) if isinstance(getattr(message, kind), tuple) else new[0]
         return replace(message, **short)
@@ -233,14 +233,14 @@ class Uniform(Compression):
     bits: int = key(
         8,
         "Bits per scalar, from 2 to 16; 32 for full precision.",
-        least=2,
-        most=FULL,
+        min=2,
+        max=FULL,
         must="an integer from 2 to 16, or 32 for full precision",
     )
     rounding: str = key(
         "stochastic",
         "Round at random to the step below or above, without bias, or to the nearest step.",
-        among=ROUNDINGS,
+        choices=ROUNDINGS,
     )
 
     def __post_init__(self) -> None:
@@ -272,7 +272,7 @@ class TopK(Compression):
     shorter. Both ends know the format from the number of entries.
     """
 
-    share: float = key(0.1, "Share of the entries to send, in (0, 1], rounded up; 1 for all.", above=0, most=1)
+    share: float = key(0.1, "Share of the entries to send, in (0, 1], rounded up; 1 for all.", above=0, max=1)
 
     @property
     def full(self) -> bool:

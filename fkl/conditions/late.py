@@ -96,16 +96,14 @@ class LateUpdates(OnMessages):
 
     on_a_graph = False
 
-    rounds: int = key(
-        5, "Delay of an update in rounds, or the maximum delay if it is drawn.", least=0, most=MOST_ROUNDS
-    )
+    rounds: int = key(5, "Delay of an update in rounds, or the maximum delay if it is drawn.", min=0, max=MOST_ROUNDS)
     drawn: str = key(
         "all",
         "Whether all updates have the same delay, or each client has its own, drawn once from 0 to `rounds`, or each "
         "message has.",
-        among=DRAWN,
+        choices=DRAWN,
     )
-    staleness: float = key(0.0, "Exponent of the weights; 0 for equal weights.", least=0, most=100)
+    staleness: float = key(0.0, "Exponent of the weights; 0 for equal weights.", min=0, max=100)
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse servers that answer within a round, and conditions that need the messages of a single round."""
@@ -195,7 +193,7 @@ class LateLabels(OnMessages):
 
     on_a_graph = False
 
-    rounds: int = key(5, "Delay d of a label in rounds.", least=0, most=MOST_ROUNDS)
+    rounds: int = key(5, "Delay d of a label in rounds.", min=0, max=MOST_ROUNDS)
 
     def require_fits(self, method: Any, conditions: Mapping[str, Any]) -> None:
         """Refuse methods whose clients send more than one message about a sample."""

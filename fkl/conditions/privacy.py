@@ -21,7 +21,7 @@ from fkl.conditions import accountant
 from fkl.conditions.wrapped import OnMessages, SumOnly
 from fkl.contract.star import Samples, Turn
 from fkl.contract.world import Common
-from fkl.wire.payloads import PerClient, chosen_of, payloads_of, rebuild_message, with_axes_of
+from fkl.wire.payloads import PerClient, mask_of_payload, payloads_of, rebuild_message, with_axes_of
 
 PAYLOADS = 256
 """Above the number of payloads in a message, so the draws of two exchanges have different numbers."""
@@ -43,7 +43,7 @@ class Noise(OnMessages):
     noise: float = key(
         0.0,
         "Noise multiplier sigma: standard deviation divided by the largest change by one client; 0 for none.",
-        least=0,
+        min=0,
     )
     delta: float = key(1e-5, "Delta for which epsilon is reported.", above=0, below=1)
 
@@ -258,7 +258,7 @@ class Local(Noise):
         for j, payload in enumerate(payloads_of(message)):
             dense: Any = payload.dense()
             noise = gaussian_draws(turn, Role.PRIVACY, dense.values[0, 0].size, j).reshape(dense.values.shape)
-            chosen = chosen_of(dense)
+            chosen = mask_of_payload(dense)
             if chosen is not None:  # entries that are not sent stay 0
                 noise *= with_axes_of(noise, chosen)
             noisy.append(PerClient(dense.values + scale * noise, chosen))

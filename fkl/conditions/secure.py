@@ -60,13 +60,13 @@ class Pairwise(OnMessages):
 
     on_a_graph = False
 
-    bits: int = key(32, "Bits k: sums are modulo 2^k, and every entry takes k bits on the wire.", least=8, most=62)
-    fraction: int = key(16, "Number of bits after the point.", least=0, must="an integer >= 0, below bits")
+    bits: int = key(32, "Bits k: sums are modulo 2^k, and every entry takes k bits on the wire.", min=8, max=62)
+    fraction: int = key(16, "Number of bits after the point.", min=0, must="an integer >= 0, below bits")
     neighbours: int | None = key(
         None,
         "Number of other clients with which a client shares masks: an even number, as in SecAgg+ of Bell et al. "
         "(2020), or null for all others, as in Bonawitz et al. (2017).",
-        least=2,
+        min=2,
         must="an even integer >= 2, or null for all",
     )
 
@@ -86,8 +86,11 @@ class Pairwise(OnMessages):
         """The message in fixed point, and the other bytes of the protocol."""
         if message is None:
             return memory, None
-        coded = [self.encode_values(one.dense().values, samples.present, turn.together) for one in payloads_of(message)]
-        R, sizes = len(turn.streams.replicates), secure_overhead(turn.together, self.neighbours)
+        coded = [
+            self.encode_values(one.dense().values, samples.present, turn.clients_present)
+            for one in payloads_of(message)
+        ]
+        R, sizes = len(turn.streams.replicates), secure_overhead(turn.clients_present, self.neighbours)
         paddings = (Padding(R, size) for size in (sizes.keys_up, sizes.shares_up, sizes.unmasking_up))
         return memory, MaskedUp(rebuild_message(message, coded), *paddings)
 
@@ -95,7 +98,7 @@ class Pairwise(OnMessages):
         """The message, and the parts that the server forwards."""
         if message is None:
             return memory, None
-        R, sizes = len(turn.streams.replicates), secure_overhead(turn.together, self.neighbours)
+        R, sizes = len(turn.streams.replicates), secure_overhead(turn.clients_present, self.neighbours)
         passed = (Padding(R, size) for size in (sizes.keys_down, sizes.shares_down, sizes.survivors_down))
         return memory, WithKeysDown(message, *passed)
 

@@ -62,10 +62,10 @@ class OnMessages(Keys):
         return ""
 
     def client_plays(
-        self, common: Common, play: Callable[[Any, Any], Any], client: Any, memory: Any, samples: Any, turn: Turn
+        self, common: Common, run_client: Callable[[Any, Any], Any], client: Any, memory: Any, samples: Any, turn: Turn
     ) -> tuple[Any, Any, Any, Any]:
-        """A client's state, memory, message and outcome; `play(client, samples)` is the method's step."""
-        state, up, outcome = play(client, samples)
+        """A client's state, memory, message and outcome; `run_client(client, samples)` is the method's step."""
+        state, up, outcome = run_client(client, samples)
         return state, memory, up, outcome
 
     def client_learns(self, common: Common, memory: Any, samples: Samples, turn: Turn) -> tuple[Any, Samples | None]:
@@ -208,19 +208,19 @@ class WrappedStar(Wrapped, Federated):
         # The condition may change the message down before the client sees it ...
         down = self.condition.client_takes(common, down, turn)
 
-        def play(state: Any, samples: Any) -> Any:
+        def run_client(state: Any, samples: Any) -> Any:
             return self.method.client(common, state, down, samples, turn)
 
         # ... how the client computes, what it learns, and the message up
         own_state, memory, up, outcome = self.condition.client_plays(
-            common, play, client.method, client.memory, samples, turn
+            common, run_client, client.method, client.memory, samples, turn
         )
         # A client that does not hear may keep its state, or learn from other samples
         memory, learned_from = self.condition.client_learns(common, memory, samples, turn)
         if learned_from is None:
             return StateWithMemory(client.method, memory), None, outcome
         if learned_from is not samples:
-            own_state, up, _ = play(client.method, learned_from)
+            own_state, up, _ = run_client(client.method, learned_from)
         memory, up = self.condition.client_sends(common, memory, up, samples, turn)
         return StateWithMemory(own_state, memory), up, outcome
 

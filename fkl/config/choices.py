@@ -156,7 +156,7 @@ class ChoiceFile:
         Other choices that it extends.
     config : dict
         Its keys.
-    is_paper_s : bool
+    is_from_paper : bool
         Whether it has the additional keys of a paper, see `fkl.config.experiments`.
     """
 
@@ -164,7 +164,7 @@ class ChoiceFile:
     package: str | None
     defaults: list[Any]
     config: dict[str, Any]
-    is_paper_s: bool = False
+    is_from_paper: bool = False
 
 
 class Choices:
@@ -207,7 +207,7 @@ class Choices:
         is_fkl_s = file is not None and file.is_relative_to(self.folders[0])
         if not is_fkl_s and (node := experiments.paper_choice(path)) is not None:
             config = dict(node)
-            return ChoiceFile(path, "_global_", config.pop("defaults", []), config, is_paper_s=True)
+            return ChoiceFile(path, "_global_", config.pop("defaults", []), config, is_from_paper=True)
         if file is None:
             raise not_known(path, self.names(path.rpartition("/")[0]))
         text = read_text(file)

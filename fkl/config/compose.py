@@ -275,7 +275,7 @@ MOST_FILES = 1000
 """Maximum number of files in one configuration; files that each name two others might never end."""
 OPEN = "metrics"
 """The node with free keys; a word can add a key to it without a +."""
-HYDRA_S = re.compile(r"hydra\b")
+HYDRA_KEY = re.compile(r"hydra\b")
 FORMS = "NAME, /GROUP/NAME, GROUP: NAME, /GROUP: NAME, override /GROUP: NAME or _self_"
 
 
@@ -428,7 +428,7 @@ class _ChosenFiles:
         """Whether a word chooses from a group or removes one; if so, this is recorded."""
         # A choice of Hydra's own, or of no group of fkl, is not recorded
         group, value = word.key, word.value
-        if HYDRA_S.match(group):
+        if HYDRA_KEY.match(group):
             raise FklError(f"{word.text}: Hydra's own keys need a sweep, fkl run -m")
         if isinstance(value, dict) or not self.choices.is_group(group):
             return False
@@ -542,11 +542,11 @@ def _add_choice(composed: Composed, choice: ChoiceFile, package: str) -> None:
     """Merge a choice's keys into a configuration, at the node of its package."""
     # Papers' experiments have a sweep and a cell of a table, which are no keys of a run
     content = choice.config
-    if choice.is_paper_s:
+    if choice.is_from_paper:
         composed.sweep |= content.get("sweep", {})
         _merge_keys(composed.cell, content.get("cell", {}))
         content = {key: value for key, value in content.items() if key not in NO_CONFIGURATION}
-    elif HYDRA_S.match(package):
+    elif HYDRA_KEY.match(package):
         raise FklError(
             f"{choice.path}.yaml: @package {package}: must not be a node of Hydra's; set those on the command line"
         )
@@ -573,7 +573,7 @@ def _sweep_params(choice: ChoiceFile) -> dict[str, str]:
             raise FklError(f"{choice.path}.yaml: hydra={in_one_line(node)}: must be {allowed}")
     # Only plain values of keys may be swept: a mapping could hold a target, and so code
     for key, values in params.items():
-        if HYDRA_S.match(str(key).lstrip("+~")) or isinstance(values, dict | list):
+        if HYDRA_KEY.match(str(key).lstrip("+~")) or isinstance(values, dict | list):
             allowed = "values of a key of fkl"
             raise FklError(f"{choice.path}.yaml: hydra.sweeper.params.{key}={in_one_line(values)}: must be {allowed}")
     return {str(key): "null" if values is None else str(values) for key, values in params.items()}

@@ -54,28 +54,28 @@ class Settings(Keys):
     seed: int = key(
         0,
         "Decides every random draw of the run.",
-        least=0,
+        min=0,
         below=9_223_372_036_854_775_808,
         must="an integer >= 0, below 2^63",
     )
-    replicates: int = key(20, "Independent sets of random features.", least=1, most=MOST_REPLICATES)
+    replicates: int = key(20, "Independent sets of random features.", min=1, max=MOST_REPLICATES)
     precision: str = key(
         "float32",
         "Precision of random features, of their parameters, and of scalars on the wire.",
-        among=("float32", "float64"),
+        choices=("float32", "float64"),
     )
     engine: str = key(
         "numba",
         "``numba`` runs compiled loops, ``numpy`` the slow reference, which methods with only compiled loops "
         "refuse. ``jax``, for methods whose rounds can be traced, runs one compiled scan on the device that JAX "
         "finds.",
-        among=ENGINES,
+        choices=ENGINES,
     )
     scaling: str = key(
         "unit_ball",
         "Scaling of features and target, see `fkl.data.normalise.normalise_table`. The default is unit_box for "
         "dataset=file, whose features have different units, and unit_ball for all other data sets.",
-        among=SCALINGS,
+        choices=SCALINGS,
     )
     rows: str = key(
         "all",
@@ -92,7 +92,7 @@ class Settings(Keys):
         "Clients learn together as in the method (federated), each client learns alone (alone), or one learner "
         "has all samples (pooled). A comparison with the last two shows the benefit of federation. These two "
         "send nothing, so network conditions have no effect.",
-        among=LEARNERS,
+        choices=LEARNERS,
     )
     stop_when: str | None = key(
         None,
@@ -108,12 +108,12 @@ class Settings(Keys):
         "``test_mae``, over the test samples.",
         must="names that differ from fkl's columns, each with a function, MODULE.FUNCTION",
     )
-    threads: int | None = key(None, "Threads of the compiled kernels; None for all.", least=1)
-    chunk: int | None = key(None, "Replicates that run together; None for as many as fit in a gigabyte.", least=1)
+    threads: int | None = key(None, "Threads of the compiled kernels; None for all.", min=1)
+    chunk: int | None = key(None, "Replicates that run together; None for as many as fit in a gigabyte.", min=1)
     checkpoint_s: float | None = key(
         30.0,
         "Seconds between two checkpoints of a run; 0 for every round, None for never.",
-        least=0,
+        min=0,
         must="seconds >= 0, or null",
     )
     objective: str | None = key(
@@ -143,7 +143,7 @@ class Settings(Keys):
         "all",
         "Whether a run draws its figures as PNG, which takes longer than a small run itself. With paper, it also "
         "writes PDF files as wide as a paper's column, with 8-point letters, and captions in .txt files.",
-        among=("all", "paper", "none"),
+        choices=("all", "paper", "none"),
     )
     out: str | None = key(
         None, "Folder for this run's files; None for one named after the configuration.", must="a folder, or null"

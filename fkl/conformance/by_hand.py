@@ -76,6 +76,6 @@ def round_by_hand(
     dictionary = Dictionary("rbf", kernels, 0, 0.5, 2.0, "deviation", D)
     present = ~np.isin(np.arange(clients), absent)
     samples = Samples(numbers.standard_normal((clients, features)), numbers.standard_normal(clients), present)
-    turn = Turn(t, 0, streams, range(clients), together=int(present.sum()))
+    turn = Turn(t, 0, streams, range(clients), clients_present=int(present.sum()))
     common = Common(dictionary, features, rounds, streams, "float64", "numpy", clients)
     return Round(common, samples, turn, present / present.sum())

@@ -18,7 +18,7 @@ from fkl.algorithms.online.learners import OnlineLearner
 from fkl.basics.errors import BrokenPromiseError
 from fkl.basics.random_streams import Role
 from fkl.conditions.wrapped import StateWithMemory as StateWithMemory
-from fkl.conformance.party_process import Apart, PartyError
+from fkl.conformance.party_process import PartyClass, PartyError
 from fkl.conformance.played import (
     TOLERANCE,
     Carrier,
@@ -56,7 +56,7 @@ from fkl.wire.packets import Packet, pack_message, unpack_messages
 from fkl.wire.payloads import Ragged, on_links, received_message
 
 
-def require_parties_agree(method: Any, world: Callable[[], World], party: Apart) -> str:
+def require_parties_agree(method: Any, world: Callable[[], World], party: PartyClass) -> str:
     """Compare the results of isolated parties, and the bytes that they send, with those of all parties together.
 
     Returns the reason if nothing is compared; otherwise an empty string.
@@ -87,10 +87,10 @@ def require_parties_agree(method: Any, world: Callable[[], World], party: Apart)
 # --- a server and its clients
 
 
-def require_clients_agree(method: Federated, world: Callable[[], World], party: Apart) -> None:
+def require_clients_agree(method: Federated, world: Callable[[], World], party: PartyClass) -> None:
     """Compare an isolated server and isolated clients with all of them together."""
 
-    def together(here: World) -> PlayedReplicate:
+    def run_jointly(here: World) -> PlayedReplicate:
         if not _learns_once(method):
             return play_together(method, here, shown_arrays)
         points = _test_points(here)
@@ -101,10 +101,10 @@ def require_clients_agree(method: Federated, world: Callable[[], World], party: 
 
         return play_together(method, here, shown)
 
-    require_equal(together, lambda here: _play_star_apart(method, here, party), world, party, "client")
+    require_equal(run_jointly, lambda here: _play_star_apart(method, here, party), world, party, "client")
 
 
-def _play_star_apart(method: Federated, world: World, party: Apart) -> PlayedReplicate:
+def _play_star_apart(method: Federated, world: World, party: PartyClass) -> PlayedReplicate:
     """Run the server and every client in isolation, with messages as bytes."""
     problem = world.problem
     common, owned = _dealt_to_clients(method, world)
@@ -174,7 +174,9 @@ def require_absent_unchanged(experiment: Experiment) -> str:
             here = bool(world.problem.present[t, k])
             before = field_contents(_own_state(client.state))
             for exchange, (_, message) in enumerate(heard):
-                client.play(t, exchange, pack_message(message, int(k), world.channel.width), world.together(t), here)
+                client.play(
+                    t, exchange, pack_message(message, int(k), world.channel.width), world.clients_present(t), here
+                )
             if not here and field_contents(_own_state(client.state)) != before:
                 raise BrokenPromiseError(f"the state of client {k} changes in round {t + 1}, which it misses")
     return ""
@@ -229,10 +231,10 @@ def _test_points(world: World) -> NDArray[np.float64]:
 # --- agents on a graph
 
 
-def require_agents_agree(method: Decentralized, world: Callable[[], World], party: Apart) -> None:
+def require_agents_agree(method: Decentralized, world: Callable[[], World], party: PartyClass) -> None:
     """Compare isolated agents with all agents together."""
-    together = partial(play_together, method, shown=shown_arrays)
-    require_equal(together, lambda here: _play_agents_apart(method, here, party), world, party, "agent")
+    run_jointly = partial(play_together, method, shown=shown_arrays)
+    require_equal(run_jointly, lambda here: _play_agents_apart(method, here, party), world, party, "agent")
 
 
 class LoneAgent(LoneParty):
@@ -301,7 +303,7 @@ class LoneAgent(LoneParty):
         return self._shown or shown_arrays(theta)
 
 
-def _play_agents_apart(method: Decentralized, world: World, party: Apart) -> PlayedReplicate:
+def _play_agents_apart(method: Decentralized, world: World, party: PartyClass) -> PlayedReplicate:
     """Run every agent in isolation, with messages as bytes."""
     topology = world.topology
     assert topology is not None
@@ -435,14 +437,14 @@ class Watched(Channel):
         super().record_messages(kind, messages, scalars, size, timed)
 
 
-def play_apart(method: VerticalMethod, parties: list[PartyData], party: Apart) -> tuple[list[Any], Booked]:
+def play_apart(method: VerticalMethod, parties: list[PartyData], party: PartyClass) -> tuple[list[Any], Booked]:
     """Run isolated parties; return their results, and the sizes of their messages."""
     with ExitStack() as ends:
         mail = Mail([ends.enter_context(closing(party(LoneActor, method, own))) for own in parties])
         return mail.deliver_letters(), mail.sent
 
 
-def require_actors_agree(method: VerticalMethod, world: Callable[[], World], party: Apart) -> None:
+def require_actors_agree(method: VerticalMethod, world: Callable[[], World], party: PartyClass) -> None:
     """Compare isolated parties with the simulation: f must be equal, and the sent bytes equal to the booked ones.
 
     Features are scaled to at most 1, because long steps could otherwise amplify rounding errors without limit.
@@ -478,7 +480,7 @@ def require_actors_agree(method: VerticalMethod, world: Callable[[], World], par
     decisions = method.assembled(parts, held).decision(problem.x[scored.rows[0]])
     tolerance = method.tolerance * TOLERANCE[here.precision] / TOLERANCE["float64"]
     if not np.allclose(f, decisions, rtol=tolerance, atol=tolerance):
-        raise BrokenPromiseError(f"f differs if parties are {party.apart}: the simulation is not the protocol")
+        raise BrokenPromiseError(f"f differs if parties are {party.separation}: the simulation is not the protocol")
     require_sent(channel.booked, sent)
 
 
@@ -492,7 +494,7 @@ def require_sent(booked: Booked, sent: Booked) -> None:
             raise BrokenPromiseError(f"{kind} of party {j}: {units} are booked as {mine[j]}, but {theirs[j]} were sent")
 
 
-CHECKS: dict[type, Callable[[Any, Callable[[], World], Apart], None]] = {
+CHECKS: dict[type, Callable[[Any, Callable[[], World], PartyClass], None]] = {
     Federated: require_clients_agree,
     Decentralized: require_agents_agree,
     VerticalMethod: require_actors_agree,

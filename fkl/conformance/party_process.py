@@ -26,7 +26,7 @@ class PartyError(Exception):
 class PartyObject:
     """A party as an object in this process; it is made from copies, so parties share nothing by accident."""
 
-    apart = "alone"
+    separation = "alone"
     why = "a party sees more than its own state, its samples and what it receives"
 
     def __init__(self, kind: Callable[..., Any], *arguments: Any) -> None:
@@ -51,7 +51,7 @@ class PartyObject:
 class PartyProcess:
     """A party in its own process, called through a pipe."""
 
-    apart = "in processes"
+    separation = "in processes"
     why = "parties share something besides messages, such as a variable of a module"
 
     def __init__(self, kind: Callable[..., Any], *arguments: Any) -> None:
@@ -99,7 +99,7 @@ class PartyProcess:
         return answer
 
 
-Apart = type[PartyObject] | type[PartyProcess]
+PartyClass = type[PartyObject] | type[PartyProcess]
 """Kinds of isolation."""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import BrokenPromiseError
-from fkl.conformance.party_process import Apart, PartyError
+from fkl.conformance.party_process import PartyClass, PartyError
 from fkl.contract.lone_party import Shown
 from fkl.contract.star import Samples
 from fkl.contract.world import World
@@ -173,24 +173,24 @@ def with_other_last_digits(world: World) -> World:
 
 
 def require_equal(
-    play_all: Callable[[World], PlayedReplicate],
-    play: Callable[[World], PlayedReplicate],
+    run_jointly: Callable[[World], PlayedReplicate],
+    run_isolated: Callable[[World], PlayedReplicate],
     world: Callable[[], World],
-    party: Apart,
+    party: PartyClass,
     who: str,
 ) -> None:
-    """Compare the isolated parties of `play` with the parties together of `play_all`; see `TOLERANCE`, `MAGNIFIED`.
+    """Compare the parties of `run_isolated` with those of `run_jointly`; see `TOLERANCE`, `MAGNIFIED`.
 
     Raises
     ------
     fkl.basics.errors.BrokenPromiseError
         If they differ; the message names the party, the round and the difference.
     """
-    here, expected = world(), play_all(world())
+    here, expected = world(), run_jointly(world())
     present, tolerance = here.problem.present, TOLERANCE[here.precision]
     rounded: PlayedReplicate | None = None
     try:
-        actual = play(here)
+        actual = run_isolated(here)
     except PartyError as error:
         raise BrokenPromiseError(str(error)) from error
     for t, (wanted, made) in enumerate(zip(expected.shown, actual.shown, strict=True)):
@@ -200,14 +200,14 @@ def require_equal(
                 mine, apart = wanted[name][k][comparable], theirs[k][comparable]
                 if np.allclose(mine, apart, rtol=tolerance, atol=tolerance, equal_nan=True):
                     continue
-                rounded = rounded or play_all(with_other_last_digits(world()))
+                rounded = rounded or run_jointly(with_other_last_digits(world()))
                 with np.errstate(invalid="ignore"):  # the run may diverge
                     moved = MAGNIFIED * np.nanmax(np.abs(rounded.shown[t][name] - wanted[name]), initial=0)
                 most = TOLERANCE["float32"] * np.nanmax(np.abs(wanted[name]), initial=0)
                 allowed = max(tolerance, min(moved, most))
                 if not np.allclose(mine, apart, rtol=tolerance, atol=allowed, equal_nan=True):
                     where = f"{name} of {who} {k} in round {t + 1}"
-                    raise BrokenPromiseError(f"{where} differs if parties are {party.apart}: {party.why}")
+                    raise BrokenPromiseError(f"{where} differs if parties are {party.separation}: {party.why}")
     for name, booked, sent in (
         ("round", expected.by_round, actual.by_round), (who, expected.by_client, actual.by_client),
     ):  # fmt: skip

@@ -30,14 +30,14 @@ from fkl.config.loading import Run, load_run
 from fkl.conformance.identities import require_identities
 from fkl.conformance.isolated import require_absent_unchanged, require_parties_agree
 from fkl.conformance.models import require_model
-from fkl.conformance.party_process import Apart, PartyObject, PartyProcess
+from fkl.conformance.party_process import PartyClass, PartyObject, PartyProcess
 from fkl.conformance.played import method_outcomes
 from fkl.conformance.privacy_facts import require_privacy_facts
 from fkl.conformance.statements import require_true_statements, require_unknown_targets
 from fkl.contract.world import World
-from fkl.engines.apart import OneAgainstRest
 from fkl.engines.base import Experiment, make_world
 from fkl.engines.checkpoint import Checkpoint
+from fkl.engines.per_world import OneAgainstRest
 from fkl.engines.rounds import Chunk, simulate_run
 from fkl.kernels import threads
 from fkl.runs.prepare import prepare_run
@@ -256,7 +256,7 @@ class Conformance:
         return np.random.default_rng(self.seed)
 
     @cached_property
-    def together(self) -> HashedTrace:
+    def joint_trace(self) -> HashedTrace:
         """Results of all replicates, run together."""
         return trace_rounds(self.experiment, self.everyone)
 
@@ -267,7 +267,7 @@ class Conformance:
 
     def seeded_runs_repeat(self) -> None:
         """Two runs with one seed give equal bytes, in every round."""
-        require_same(self.together, trace_rounds(self.experiment, self.everyone), "the same seed, in a second run")
+        require_same(self.joint_trace, trace_rounds(self.experiment, self.everyone), "the same seed, in a second run")
 
     def inputs_stay_as_they_are(self) -> None:
         """No algorithm writes into the data, the kernels, the drawn features or the graph."""
@@ -288,7 +288,9 @@ class Conformance:
         """A replicate gives the same bytes alone, together with others, and in another order."""
         *_, other, last = self.everyone
         for some in ((other,), (last, 0, other)):
-            require_same(self.together, trace_rounds(self.experiment, some), f"only replicates {some}, in this order")
+            require_same(
+                self.joint_trace, trace_rounds(self.experiment, some), f"only replicates {some}, in this order"
+            )
 
     def threads_and_chunks_do_not_matter(self) -> None:
         """Tables are the same with one thread and one replicate at a time as with several."""
@@ -326,11 +328,11 @@ class Conformance:
     def labels_are_not_known_before_they_are_shown(self) -> None:
         """Targets have no effect before they are revealed, and targets of test samples never have an effect."""
         alone: dict[tuple[int, ...], HashedTrace] = {}
-        for probe in self.experiment.task.other_targets(self.together.last, self.numbers):
+        for probe in self.experiment.task.other_targets(self.joint_trace.last, self.numbers):
             some, end = probe.replicates, None if probe.rounds is None else probe.rounds + 1
             if some is not None and some not in alone:
                 alone[some] = trace_rounds(self.experiment, some)
-            before = self.together if some is None else alone[some]
+            before = self.joint_trace if some is None else alone[some]
             changed = replace(self.experiment, problem=probe.problem)
             after = trace_rounds(changed, self.everyone if some is None else some, rounds=end)
             require_same(before, after, probe.why, probe)
@@ -364,7 +366,7 @@ class Conformance:
         """Parties in separate processes give the same results."""
         return self.require_parties_agree(PartyProcess)
 
-    def require_parties_agree(self, party: Apart) -> str:
+    def require_parties_agree(self, party: PartyClass) -> str:
         """Compare isolated parties with all together, in double precision and, for objects, in the run's precision.
 
         A server that hides who is present also adds noise in rounds without clients. In isolation it would not know

@@ -86,7 +86,7 @@ def _require_density(experiment: Experiment, t: int) -> None:
                 f"its integral is {moments[0, k]:.4g}, and in units of what is stated the mean {moments[1, k]:.4g} and"
             )
             raise BrokenPromiseError(
-                f"the density of client {k} in round {t + 1} is none: {said} the variance {moments[2, k]:.4g}"
+                f"the density of client {k} in round {t + 1} is not one: {said} the variance {moments[2, k]:.4g}"
             )
 
 

@@ -51,10 +51,10 @@ class LoneParty:
         return self._common.streams.drawn
 
     def _turn_of_party(
-        self, t: int, exchange: int = 0, senders: NDArray[np.int64] | None = None, together: int = 0
+        self, t: int, exchange: int = 0, senders: NDArray[np.int64] | None = None, clients_present: int = 0
     ) -> Turn:
         own = range(self._number, self._number + 1)
-        return Turn(t, exchange, self._common.streams, own, senders, together)
+        return Turn(t, exchange, self._common.streams, own, senders, clients_present)
 
     @contextmanager
     def _require_unchanged(self, *given: Any) -> Iterator[None]:
@@ -95,15 +95,19 @@ class LoneClient(LoneParty):
         _, self.state = method.start(self._common, 1)
 
     def play(
-        self, t: int, exchange: int, down: Packet | None, together: int = 0, present: bool = True
+        self, t: int, exchange: int, down: Packet | None, clients_present: int = 0, present: bool = True
     ) -> tuple[Packet | None, Shown | None]:
-        """Take part in an exchange with `together` clients; return the message to the server, and the outcome."""
+        """Take part in an exchange with this many clients; return the message to the server, and the outcome."""
         message, samples = None if down is None else unpack_messages([down]), self._samples_of_round(t)
         if not present:
             samples = replace(samples, present=np.zeros(1, np.bool_))
         with self._require_unchanged(message, samples):
             self.state, up, outcome = self._method.client(
-                self._common, self.state, message, samples, self._turn_of_party(t, exchange, together=together)
+                self._common,
+                self.state,
+                message,
+                samples,
+                self._turn_of_party(t, exchange, clients_present=clients_present),
             )
         return self._packet_of(up), None if outcome is None else shown_arrays(outcome, self._points)
 
@@ -120,7 +124,7 @@ class LoneServer(LoneParty):
     def broadcast(self, t: int, exchange: int, clients: list[int]) -> list[Packet | None]:
         """The message to each of these clients, which are served together, or to the one client whose turn it is."""
         with self._require_unchanged(state := self.state):
-            turn = self._turn_of_party(t, exchange, together=len(clients))
+            turn = self._turn_of_party(t, exchange, clients_present=len(clients))
             self.state, message = self._method.tell(self._common, state, turn)
         return [self._packet_of(message, 0 if self._method.in_turn else k) for k in clients]
 

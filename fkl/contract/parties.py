@@ -184,7 +184,7 @@ def exchange_letters(work: Callable[[int, Any], Worked], parties: int) -> list[A
         letters = [waiting[awaited.pop(party), party] for party in ready]
         due = [(party, its.popleft() if its else None) for party, its in zip(ready, letters, strict=True)]
     if awaited:
-        raise BrokenPromiseError(f"parties wait for one another for ever: {awaited}")
+        raise BrokenPromiseError(f"parties wait for one another forever: {awaited}")
     return [results[party] for party in range(parties)]
 
 

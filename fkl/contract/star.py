@@ -59,7 +59,7 @@ class Turn:
         Numbers of the clients that compute; the server has client 0's random numbers, in roles of its own.
     senders : (n,) int64, or None
         For the server: numbers of the clients whose messages it receives, in order; None for all clients.
-    together : int
+    clients_present : int
         Number of clients that take part in this round, known to all parties; 0 on a graph.
     """
 
@@ -68,7 +68,7 @@ class Turn:
     streams: Streams
     clients: range
     senders: NDArray[np.int64] | None = None
-    together: int = 0
+    clients_present: int = 0
 
     def uniform(self, role: Role) -> NDArray[np.float64]:
         """A random number in [0, 1) for each replicate and client, (R, K); it does not depend on the other clients."""
@@ -217,20 +217,22 @@ class Federated(Keys):
         """Run one round of all parties, whose messages pass through the channel."""
         common, channel = world.common, world.channel
         samples, share = self.given(world, t)
-        server, client, shown, here = state.server, state.client, None, world.together(t)
+        server, client, shown, clients_present = state.server, state.client, None, world.clients_present(t)
         for exchange in range(self.exchanges):
             players = (range(1), range(world.problem.clients))
-            alone, everyone = (Turn(t, exchange, world.streams, numbers, together=here) for numbers in players)
+            alone, everyone = (
+                Turn(t, exchange, world.streams, numbers, clients_present=clients_present) for numbers in players
+            )
             server, down = self.tell(common, server, alone)
             client, up, outcome = self.client(common, client, channel.down(down), samples, everyone)
             up = channel.up(up)
-            heard = channel.shares_in_time(share)
-            anyone = self.hides_presence or channel.any_answer(heard, here)
+            arrived_share = channel.shares_in_time(share)
+            anyone = self.hides_presence or channel.any_answer(arrived_share, clients_present)
             # Late clients are ignored: only clients whose answers have arrived have a share.
             if self.called_without_messages:
-                server = self.server(common, server, up if anyone else None, heard, alone)
+                server = self.server(common, server, up if anyone else None, arrived_share, alone)
             else:
-                learn = partial(self.server, common, server, up, heard, alone)
+                learn = partial(self.server, common, server, up, arrived_share, alone)
                 # `anyone` cannot be in an `if`, because an engine may trace the round
                 server = choose_branch(anyone, learn, partial(lambda state: state, server))
             shown = outcome if shown is None else shown

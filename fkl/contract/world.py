@@ -113,11 +113,11 @@ class OwnSamples:
         return np.arange(self.y.shape[1]) < self.count[:, None]
 
 
-class Made:
+class SampleCache:
     """Values computed from samples, by name, kept for later rounds; they are large, and not part of a state."""
 
-    def __init__(self, named: dict[str, Any] | None = None) -> None:
-        self.named = {} if named is None else named
+    def __init__(self, values: dict[str, Any] | None = None) -> None:
+        self.values = {} if values is None else values
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class ClientRows:
     loss : Loss
     each : bool
         Whether the loss of each sample is needed; `Rows` must then not be compressed.
-    made : Made
+    cache : SampleCache
     """
 
     x: Array
@@ -145,7 +145,7 @@ class ClientRows:
     present: NDArray[np.bool_]
     loss: Loss
     each: bool = False
-    made: Made = field(default_factory=Made, repr=False, compare=False)
+    cache: SampleCache = field(default_factory=SampleCache, repr=False, compare=False)
 
     @classmethod
     def of_client(cls, x: Array, y: NDArray[np.float64], loss: str) -> "ClientRows":
@@ -154,18 +154,18 @@ class ClientRows:
 
     def rows(self, space: str, bank: Callable[[], Space | ClassBank]) -> Rows:
         """All samples in a feature space; they are mapped only once."""
-        made = self.made.named
-        if space not in made:
+        cached = self.cache.values
+        if space not in cached:
             compressed = self.loss.compressed and not self.each
-            made[space] = rows_in(bank(), self.x, self.y, self.count, compressed)
-        return made[space]
+            cached[space] = rows_in(bank(), self.x, self.y, self.count, compressed)
+        return cached[space]
 
     def flipped(self) -> "ClientRows":
         """Samples with the sign of every target changed, -y; made once and then kept."""
-        made = self.made.named
-        if "flipped" not in made:
-            made["flipped"] = replace(self, y=-self.y, made=Made())
-        return replace(made["flipped"], present=self.present)
+        cached = self.cache.values
+        if "flipped" not in cached:
+            cached["flipped"] = replace(self, y=-self.y, cache=SampleCache())
+        return replace(cached["flipped"], present=self.present)
 
 
 FEATURES = "random features"
@@ -260,9 +260,9 @@ class World:
     metrics: Mapping[str, str] = field(default_factory=dict)
     intervals: Any = None
 
-    def together(self, t: int) -> int:
+    def clients_present(self, t: int) -> int:
         """Number of clients that take part in round t."""
-        return int(self.problem.together[t])
+        return int(self.problem.clients_present[t])
 
     def present(self, t: int) -> NDArray[np.bool_]:
         """Whether each client, or agent, is present in round t, (K,)."""

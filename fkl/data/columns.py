@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.basics.errors import FklError, cut_text
-from fkl.data.encoder import BOOLEANS, Reading, codes_of_words, word_of
+from fkl.data.encoder import BOOLEANS, FileFormat, codes_of_words, word_of
 from fkl.data.notation import first_in_other_notation, number_inside
 
 NAMES_SHOWN = 40
@@ -134,14 +134,14 @@ class FileColumn:
     fault: str = ""
 
     @classmethod
-    def of_text(cls, cells: CodedCells, reading: Reading) -> "FileColumn":
+    def of_text(cls, cells: CodedCells, file_format: FileFormat) -> "FileColumn":
         """A column of these cells: of numbers if half of the cells, or most of the distinct cells, are numbers.
 
         If all cells are true or false, they become 1 and 0.
         """
         # Read each different cell once
-        empty = [reading.is_hole(cell) for cell in cells.different]
-        read = [None if hole else reading.number(cell) for cell, hole in zip(cells.different, empty, strict=True)]
+        empty = [file_format.is_hole(cell) for cell in cells.different]
+        read = [None if hole else file_format.number(cell) for cell, hole in zip(cells.different, empty, strict=True)]
         # A column of only true and false has numbers, too
         if all(hole or cell.lower() in BOOLEANS for cell, hole in zip(cells.different, empty, strict=True)):
             read = [BOOLEANS.get(cell.lower()) for cell in cells.different]

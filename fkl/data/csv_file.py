@@ -27,8 +27,8 @@ from fkl.data.columns import (
     distinct_names,
     only_name_rows,
 )
-from fkl.data.encoder import DECIMALS, DELIMITERS, EXACT, Reading
-from fkl.data.reading import exact_floats
+from fkl.data.encoder import DECIMALS, DELIMITERS, EXACT, FileFormat
+from fkl.data.matrices import exact_floats
 
 if TYPE_CHECKING:
     from pandas import Series
@@ -49,7 +49,7 @@ PER_ROW = 150
 """Bytes of memory that a row takes in addition to its cells."""
 
 
-def read_csv_file(path: str, raw: bytes, reading: Reading) -> FileColumns:
+def read_csv_file(path: str, raw: bytes, file_format: FileFormat) -> FileColumns:
     """Columns of a text file, which may be compressed.
 
     Parameters
@@ -57,7 +57,7 @@ def read_csv_file(path: str, raw: bytes, reading: Reading) -> FileColumns:
     path : str
     raw : bytes
         The file's content.
-    reading : Reading
+    file_format : FileFormat
 
     Raises
     ------
@@ -65,12 +65,12 @@ def read_csv_file(path: str, raw: bytes, reading: Reading) -> FileColumns:
         The message names the file, and the line if there is one.
     """
     # Decompress and decode; then line ends are \n everywhere
-    words = own_file.decode_text(path, own_file.decompress_text(path, raw), reading.encoding, reading.as_typed)
+    words = own_file.decode_text(path, own_file.decompress_text(path, raw), file_format.encoding, file_format.as_typed)
     if "\r" in words:
         words = words.replace("\r\n", "\n").replace("\r", "\n")
     # Lines above the table, and a check that lines fit in memory before cells are cut
-    if reading.skip:
-        words = without_lines(words, reading.skip, path)
+    if file_format.skip:
+        words = without_lines(words, file_format.skip, path)
     lines_there = words.count("\n")
     needed = own_file.PER_BYTE * len(words) + PER_ROW * lines_there
     own_file.require_room(path, raw, needed, f"{lines_there:,} lines")
@@ -80,8 +80,8 @@ def read_csv_file(path: str, raw: bytes, reading: Reading) -> FileColumns:
     # Comment lines above the table are no rows, but one may be its header
     end = above.end() if (above := COMMENTS.match(words)) else 0
     comments, words = words[:end], words[end:]
-    sign = DELIMITERS.get(reading.delimiter or "", reading.delimiter) or _sniff_delimiter(words, reading)
-    if reading.decimal == "comma" and sign == ",":
+    sign = DELIMITERS.get(file_format.delimiter or "", file_format.delimiter) or _sniff_delimiter(words, file_format)
+    if file_format.decimal == "comma" and sign == ",":
         between = "semicolon, tab, pipe or space between cells, which dataset.decimal=comma needs"
         raise FklError(f"{path}: has no {between}")
     # Cells need far more memory than the text
@@ -89,9 +89,9 @@ def read_csv_file(path: str, raw: bytes, reading: Reading) -> FileColumns:
     needed += PER_CELL * count + own_file.PER_COLUMN * (words.lstrip().partition("\n")[0].count(sign) + 1)
     own_file.require_room(path, raw, needed, f"{count:,} cells")
     try:
-        header = _header_in(comments, words, sign, reading)
+        header = _header_in(comments, words, sign, file_format)
         line = comments.count("\n") - header.count("\n") + 1
-        return _read_columns(path, header + words, line, sign, reading)
+        return _read_columns(path, header + words, line, sign, file_format)
     except csv.Error as error:
         raise FklError(f"{path}, {error}") from None
 
@@ -124,43 +124,43 @@ def _read_libsvm(path: str, raw: bytes, words: str) -> FileColumns:
     return FileColumns(path, columns, Place(path, "line", lines), len(y), zeros_left_out=True)
 
 
-def _header_in(comments: str, words: str, sign: str, reading: Reading) -> str:
+def _header_in(comments: str, words: str, sign: str, file_format: FileFormat) -> str:
     """The last comment line if it has the names of columns, as in files that numpy writes."""
     _, _, last = comments.rstrip().rpartition("\n")
     rows = [cells for _, cells in islice(_read_records(words, sign), 2)]
-    numbers = [any(reading.number(cell) is not None for cell in cells) for cells in rows]
+    numbers = [any(file_format.number(cell) is not None for cell in cells) for cells in rows]
     if (
-        not last.lstrip().startswith("#") or not rows or reading.header is False or numbers == [False, True]
+        not last.lstrip().startswith("#") or not rows or file_format.header is False or numbers == [False, True]
     ):  # the first row has the names
         return ""
     named = last.lstrip("# \t") if last.lstrip().startswith(("# ", "#\t")) else last
     return named + "\n" if len(next(_read_records(named, sign))[1]) == len(rows[0]) else ""
 
 
-def has_names(first: Sequence[str], reading: Reading, where: str) -> bool:
-    """Whether the first row has the names of columns: `Reading.header`, or unless all its cells are numbers or missing.
+def has_names(first: Sequence[str], file_format: FileFormat, where: str) -> bool:
+    """Whether the first row names the columns: `FileFormat.header`, or unless all its cells are numbers or missing.
 
     Raises
     ------
     FklError
         If that must be detected, and the names look like data.
     """
-    if reading.header is not None:
-        return reading.header
-    named = any(not reading.is_hole(cell) and reading.number(cell) is None for cell in first)
+    if file_format.header is not None:
+        return file_format.header
+    named = any(not file_format.is_hole(cell) and file_format.number(cell) is None for cell in first)
     if named:
-        _refuse_data(where, first, reading)
+        _refuse_data(where, first, file_format)
     return named
 
 
-def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading) -> FileColumns:
+def _read_columns(path: str, words: str, line: int, sign: str, file_format: FileFormat) -> FileColumns:
     # The first two records decide about the header and the width
     records = _read_records(words, sign, line)
     head = list(islice(records, 2))
     if not head:
         raise FklError(f"{path}: empty; must be a table with rows")
     (line, first), width = head[0], len(head[-1][1])
-    header = has_names(first, reading, f"{path}, line {line}")
+    header = has_names(first, file_format, f"{path}, line {line}")
     # One more cell than names: a column of row names, or a delimiter at every line's end
     one_short = header and width == len(first) + 1  # R leaves out the name of the column with names of rows
     if not one_short and (width != len(first) - 1 or first[-1]):  # the header alone ends with a delimiter
@@ -170,18 +170,18 @@ def _read_columns(path: str, words: str, line: int, sign: str, reading: Reading)
     if table is None:
         where = f"line {head[width != len(first)][0]}"
         table = _cells_by_record(
-            path, chain(head[header:], records), sign, width, where, partial(_skip_hint, words, line, reading)
+            path, chain(head[header:], records), sign, width, where, partial(_skip_hint, words, line, file_format)
         )
-    columns = table.columns(reading)
+    columns = table.columns(file_format)
     # Nothing in the last column: the delimiter at the end of lines
     if one_short and not any(columns[-1].cells):  # all lines except the header end with a delimiter
         one_short, columns = False, columns[:-1]
     # A first column without a name must hold names of rows, otherwise the header is too short
     quoted = words.count('\n"') >= len(table.lines)
     if one_short and not only_name_rows(columns[0].cells, quoted, sign):
-        named = all(reading.number(cell) is None for cell in head[1][1])
+        named = all(file_format.number(cell) is None for cell in head[1][1])
         cause = (
-            named and _skip_hint(words, line, reading)
+            named and _skip_hint(words, line, file_format)
         ) or f"; {_cause_of_one_more(head[1][1], first, sign, words)}"
         cells = f"{count_of(width, 'cell')} where line {line} has {len(first)} (between cells: {_word_for(sign)})"
         raise FklError(f"{path}, line {head[1][0]}: {cells}{cause}")
@@ -232,13 +232,13 @@ class _Table:
     width: int
     lines: Sequence[int]
 
-    def columns(self, reading: Reading) -> list[FileColumn]:
+    def columns(self, file_format: FileFormat) -> list[FileColumn]:
         """All columns; numbers are those of Python, to the last digit."""
         from pandas import read_csv
 
         # Without rows, all columns are empty
         if not self.lines:
-            return [FileColumn.of_text(CodedCells.from_cells([]), reading)] * self.width
+            return [FileColumn.of_text(CodedCells.from_cells([]), file_format)] * self.width
         frame = read_csv(
             io.BytesIO(self.body),
             sep=self.sign,
@@ -247,8 +247,8 @@ class _Table:
             names=range(self.width),
             quoting=csv.QUOTE_NONE,
             keep_default_na=False,
-            na_values=reading.words_missing,
-            decimal=DECIMALS[reading.decimal],
+            na_values=file_format.words_missing,
+            decimal=DECIMALS[file_format.decimal],
             skip_blank_lines=False,
             low_memory=False,
             float_precision=exact_floats(),
@@ -256,19 +256,19 @@ class _Table:
         # Columns with padded numbers are read as text, because their zeros matter
         padded = self._padded_rows
         return [
-            self._column_of_numbers(j, values, reading)
+            self._column_of_numbers(j, values, file_format)
             if values.dtype.kind in "iuf" and j not in padded
-            else FileColumn.of_text(self._cells_of(j), reading)
+            else FileColumn.of_text(self._cells_of(j), file_format)
             for j, (_, values) in enumerate(frame.items())
         ]
 
-    def _column_of_numbers(self, j: int, column: "Series[Any]", reading: Reading) -> FileColumn:
+    def _column_of_numbers(self, j: int, column: "Series[Any]", file_format: FileFormat) -> FileColumn:
         # The number column, with its missing cells as NaN
         values = column.to_numpy(np.float64, copy=True)
-        values += 0.0  # no negative zero, as in `Reading.number`
+        values += 0.0  # no negative zero, as in `FileFormat.number`
         holes = np.isnan(values)
-        if reading.numbers_missing:
-            holes |= np.isin(values, list(reading.numbers_missing))
+        if file_format.numbers_missing:
+            holes |= np.isin(values, list(file_format.numbers_missing))
             values[holes] = np.nan
         # Whole numbers that were written plainly need no text of their own: it follows from the value
         cells = CellsOnDemand(len(values), partial(self._cells_of, j))
@@ -330,7 +330,7 @@ def _cells_by_record(
     return _Table(body, CELL_END, ROW_END, ends, width, lines)
 
 
-def _skip_hint(words: str, line: int, reading: Reading) -> str:
+def _skip_hint(words: str, line: int, file_format: FileFormat) -> str:
     """Advice if a later line than this begins the rows that have the same number of cells, down to the last ones."""
     # For each delimiter, how many lines at the end have equally many cells
     longest, begins = 0, (0, 0, "")
@@ -343,7 +343,7 @@ def _skip_hint(words: str, line: int, reading: Reading) -> str:
     # If they are enough, the table probably begins with the first of them
     number, width, word = begins
     begins_there = f"if the table begins at line {number}, which has {width} (between cells: {word})"
-    return f"; {reading.as_typed(skip=number - 1)} {begins_there}" if longest >= LEAST_ROWS else ""
+    return f"; {file_format.as_typed(skip=number - 1)} {begins_there}" if longest >= LEAST_ROWS else ""
 
 
 def _cells_at_once(words: str, line: int, sign: str, width: int, header: bool) -> _Table | None:
@@ -375,16 +375,16 @@ def _cells_at_once(words: str, line: int, sign: str, width: int, header: bool) -
     return _Table(body, sign, "\n", ends, width, range(begin, begin + len(ends) // width))
 
 
-def _refuse_data(where: str, names: Sequence[str], reading: Reading) -> None:
+def _refuse_data(where: str, names: Sequence[str], file_format: FileFormat) -> None:
     """Refuse names that look like a row of data: numbers that are not in order. Years and wavelengths are in order."""
-    numbers = [reading.number(name) for name in names if not reading.is_hole(name)]
+    numbers = [file_format.number(name) for name in names if not file_format.is_hole(name)]
     numbers_known = [number for number in numbers if number is not None]
     steps = np.diff(numbers_known)
     whole, fractions = all(number % 1 == 0 for number in numbers_known), len(numbers_known) > max(2, len(names) / 2)
     in_order = ((whole or fractions) and (steps > 0).all()) or (whole and (steps < 0).all())
     if not in_order or "?" in names:
         shown = ", ".join(map(cut_cell, names[:NAMES_SHOWN])) + ", ..." * (len(names) > NAMES_SHOWN)
-        keys = f"{reading.as_typed(header='false')}, or {reading.as_typed(header='true')} if these are names"
+        keys = f"{file_format.as_typed(header='false')}, or {file_format.as_typed(header='true')} if these are names"
         raise FklError(f"{where} looks like data ({shown}): {keys}")
 
 
@@ -429,7 +429,7 @@ def _iterate_lines(words: str) -> Iterator[str]:
         begin = end
 
 
-def _sniff_delimiter(words: str, reading: Reading) -> str:
+def _sniff_delimiter(words: str, file_format: FileFormat) -> str:
     """The delimiter for which most of the first lines have as many cells as line 1; then that with most numbers.
 
     A comma if no delimiter is in the first line. The comma is not tried if decimals have a comma.
@@ -437,7 +437,7 @@ def _sniff_delimiter(words: str, reading: Reading) -> str:
     # For each delimiter: how many lines have as many cells as the first, or one more
     fits: dict[str, int] = {}
     cells_of: dict[str, list[str]] = {}
-    for sign in [sign for sign in DELIMITERS.values() if (reading.decimal, sign) != ("comma", ",")]:
+    for sign in [sign for sign in DELIMITERS.values() if (file_format.decimal, sign) != ("comma", ",")]:
         with suppress(csv.Error):
             rows = [cells for _, cells in islice(_read_records(words, sign), SNIFFED_LINES)]
             if rows and len(rows[0]) > 1:
@@ -448,6 +448,7 @@ def _sniff_delimiter(words: str, reading: Reading) -> str:
     if len(best) < 2:
         return best[0] if best else ","
     numbers = {
-        sign: [reading.is_hole(one) or reading.number(one) is not None for one in cells_of[sign]] for sign in best
+        sign: [file_format.is_hole(one) or file_format.number(one) is not None for one in cells_of[sign]]
+        for sign in best
     }
     return max(best, key=lambda sign: sum(numbers[sign]) / len(numbers[sign]))

@@ -47,12 +47,12 @@ class Ellipses(Keys):
         1000,
         "Test rows of batch methods, uniform over the whole space; each belongs to the subspace of its cell. "
         "The paper has 1000.",
-        least=0,
-        most=MAX_ROWS,
+        min=0,
+        max=MAX_ROWS,
     )
-    per_side: int = key(3, "Subspaces along each axis.", least=1, most=100)
-    overlap: float = key(0.25, "Overlap as a share of a subspace's width, from 0 to 1.", least=0, most=1)
-    noise_variance: float = key(0.2, "Variance of the normal noise on x.", least=0)
+    per_side: int = key(3, "Subspaces along each axis.", min=1, max=100)
+    overlap: float = key(0.25, "Overlap as a share of a subspace's width, from 0 to 1.", min=0, max=1)
+    noise_variance: float = key(0.2, "Variance of the normal noise on x.", min=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -46,7 +46,7 @@ BOOLEANS = {"true": 1.0, "false": 0.0}
 
 
 @dataclass(frozen=True)
-class Reading:
+class FileFormat:
     """How a file is read. A model keeps it, and reads new rows in the same way.
 
     Parameters
@@ -94,7 +94,7 @@ class Reading:
 
     def as_plain(self) -> dict[str, Any]:
         """Keys that are not their default, for JSON."""
-        return {key: getattr(self, key) for key in READING_KEYS if getattr(self, key) != getattr(Reading, key)}
+        return {key: getattr(self, key) for key in FORMAT_KEYS if getattr(self, key) != getattr(FileFormat, key)}
 
     def as_typed(self, **values: object) -> str:
         """Keys with these values as a command line has them: those of one file are in ``dataset.files``."""
@@ -105,7 +105,7 @@ class Reading:
 
     @classmethod
     def of_plain(cls, told: Mapping[str, Any]) -> Self:
-        """Make the reading again from the keys that `as_plain` returned, also after JSON."""
+        """The format again, from the keys that `as_plain` returned, also after JSON."""
         return cls(**told)
 
     def is_hole(self, cell: str) -> bool:
@@ -169,8 +169,8 @@ class Reading:
         return re.compile(rf"[+-]?[1-9]\d{{0,2}}(?:{sign}\d{{3}})+(?:{decimal}\d*)?")
 
 
-READING_KEYS = tuple(one.name for one in fields(Reading) if one.name != "of_file")
-"""Keys of a data set that are those of a `Reading`."""
+FORMAT_KEYS = tuple(one.name for one in fields(FileFormat) if one.name != "of_file")
+"""Keys of a data set that are those of a `FileFormat`."""
 
 
 def in_brackets(name: str) -> str:
@@ -288,7 +288,7 @@ class Encoder:
     fill : mapping of str to float
         Value of a column's missing cells, for a column of text the code of a word; columns without a value must have
         no missing cells.
-    reading : Reading
+    file_format : FileFormat
         How the file was read; new rows are read in the same way.
     dates : mapping of str to str
         Formats of columns of dates, which become days since 1970-01-01.
@@ -301,7 +301,7 @@ class Encoder:
     labels: tuple[str, ...] = ()
     one_hot: bool = False
     fill: Mapping[str, float] = field(default_factory=dict)
-    reading: Reading = field(default_factory=Reading)
+    file_format: FileFormat = field(default_factory=FileFormat)
     dates: Mapping[str, str] = field(default_factory=dict)
     new_words: tuple[str, ...] = ()
 
@@ -316,7 +316,9 @@ class Encoder:
 
     def as_json(self) -> str:
         """The encoder as text, for a file, without entries that most tables do not have."""
-        told = asdict(self) | {"reading": self.reading.as_plain()}
+        # Files of models call the format "reading"
+        told = {"reading" if name == "file_format" else name: value for name, value in asdict(self).items()}
+        told["reading"] = self.file_format.as_plain()
         left_out = [name for name in ("reading", "dates", "new_words") if not told[name]]
         return json.dumps({name: value for name, value in told.items() if name not in left_out})
 
@@ -325,10 +327,12 @@ class Encoder:
         """The encoder whose text `as_json` wrote."""
         values = json.loads(text)
         words = {column: tuple(words) for column, words in values["words"].items()}
-        reading = values.get("reading", {"decimal": values.get("decimal", "point")})  # older models have only the sign
+        file_format = values.get(
+            "reading", {"decimal": values.get("decimal", "point")}
+        )  # older models have only the sign
         new = values.get("new_words", ())
         new = tuple(words) if new is True else tuple(new or ())  # older models have one fact for all columns of words
-        later = Reading.of_plain(reading), dict(values.get("dates", {})), new
+        later = FileFormat.of_plain(file_format), dict(values.get("dates", {})), new
         return cls(tuple(values["columns"]), words, tuple(values["labels"]), values["one_hot"], values["fill"], *later)
 
     def x(self, frame: "DataFrame") -> NDArray[np.float64]:
@@ -406,7 +410,7 @@ class Encoder:
         values_of = {}
         for column in self.columns:
             cells, words, date_format = frame[column], self.words.get(column, ()), self.dates.get(column)
-            if self.reading.hole is not None:
+            if self.file_format.hole is not None:
                 cells = cells.mask(cells.map(self._is_hole).astype(bool))
             if words:
                 values = codes_of_words(map(word_of, cells), words)
@@ -423,13 +427,13 @@ class Encoder:
 
     def _is_hole(self, cell: object) -> bool:
         """Whether a cell is one that the user declared to mark missing values."""
-        return self.reading.is_hole(cell) if isinstance(cell, str) else cell in self.reading.numbers_missing
+        return self.file_format.is_hole(cell) if isinstance(cell, str) else cell in self.file_format.numbers_missing
 
     def _number_of_text(self, cell: object) -> object:
         """The number in a cell of text; other cells are unchanged."""
         if not isinstance(cell, str):
             return cell
-        return BOOLEANS.get(cell.strip().lower(), self.reading.number(cell.strip()))
+        return BOOLEANS.get(cell.strip().lower(), self.file_format.number(cell.strip()))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from fkl.basics.errors import FklError, count_of, in_one_line, require
-from fkl.basics.keys import GIVEN, Keys, key
+from fkl.basics.keys import NO_DEFAULT, Keys, key
 from fkl.basics.memory import require_memory, shown_bytes
 from fkl.data.store import CHUNK, DAMAGE, OPENERS
 
@@ -217,7 +217,7 @@ def decode_text(path: str, raw: bytes, encoding: str | None = None, as_typed: Ca
 class OfAFile(Keys):
     """A user's text file; base class of choices whose numbers depend on one."""
 
-    path: str = key(GIVEN, "The file; it is read once.")
+    path: str = key(NO_DEFAULT, "The file; it is read once.")
 
     @cached_property
     def fingerprint(self) -> str:

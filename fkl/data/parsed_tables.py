@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from fkl.basics.files import DAMAGE, CannotWriteError, read_sealed, write_sealed
 from fkl.data.columns import CellsOnDemand, CodedCells, FileColumn, FileColumns, Place, WholeNumbers
-from fkl.data.encoder import Reading
+from fkl.data.encoder import FileFormat
 
 NAME = re.compile(r"[0-9a-f]{32}\.npz")
 LEAST, MOST = 1 << 20, 1 << 30
 """Minimum bytes of a file that is worth caching, and maximum bytes of a cached table."""
-READER = ("columns", "csv_file", "encoder", "libsvm", "notation", "own_file", "reading", "typed_file", "parsed_tables")
+READER = ("columns", "csv_file", "encoder", "libsvm", "notation", "own_file", "matrices", "typed_file", "parsed_tables")
 """Modules on which the parsed table depends."""
 
 
 def read_cached(
-    path: str, digest: str, reading: Reading, parse: Callable[[], FileColumns], folder: Path
+    path: str, digest: str, file_format: FileFormat, parse: Callable[[], FileColumns], folder: Path
 ) -> FileColumns:
     """The columns of a file, from the cache if it has them.
 
@@ -33,7 +33,7 @@ def read_cached(
     path : str
     digest : str
         SHA-256 of the file.
-    reading : Reading
+    file_format : FileFormat
         How the file is read.
     parse : callable
         Function that parses the file.
@@ -41,7 +41,7 @@ def read_cached(
         Folder of the cached tables.
     """
     # The name of the file in the cache depends on the content, on how it is read, and on the reader's code
-    key = digest, Path(path).suffix.lower(), sorted(reading.as_plain().items()), _reader_version()
+    key = digest, Path(path).suffix.lower(), sorted(file_format.as_plain().items()), _reader_version()
     file = folder / f"{hashlib.sha256(repr(key).encode()).hexdigest()[:32]}.npz"
     with suppress(*DAMAGE):  # no file, or one that has changed since it was written
         return _unpack_columns(path, read_sealed(file), cache(parse))

@@ -84,8 +84,8 @@ class Partition(Keys):
 class EqualShares(Partition):
     """Base class of partitions with equally many rows per client; a subclass selects them in `rows`."""
 
-    clients: int = key(20, "Number K of clients.", least=1)
-    rounds: int | None = key(500, "Rounds T; K T rows are used. None for an equal share of all rows each.", least=1)
+    clients: int = key(20, "Number K of clients.", min=1)
+    rounds: int | None = key(500, "Rounds T; K T rows are used. None for an equal share of all rows each.", min=1)
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
         """The rows that `rows` chooses; all are used."""
@@ -145,9 +145,9 @@ class BySite(Partition):
     a site's first rows go to its own clients in turn, the next ones to the clients of the other sites in turn.
     """
 
-    clients_per_site: int = key(6, "Clients of each site; K is this times the number of sites.", least=1)
-    own: int = key(350, "Rows of a client from its own site; T = own + other * (sites - 1).", least=1)
-    other: int = key(50, "Rows of a client from each other site; T = own + other * (sites - 1).", least=0)
+    clients_per_site: int = key(6, "Clients of each site; K is this times the number of sites.", min=1)
+    own: int = key(350, "Rows of a client from its own site; T = own + other * (sites - 1).", min=1)
+    other: int = key(50, "Rows of a client from each other site; T = own + other * (sites - 1).", min=0)
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:
         """Clients of the first site first; all present."""
@@ -214,10 +214,10 @@ class Dirichlet(EqualShares):
     alpha: float = key(
         0.5,
         "Concentration: near 0 a client sees one class, far above 1 all classes equally.",
-        least=1e-3,
-        most=1_000_000,
+        min=1e-3,
+        max=1_000_000,
     )
-    quantiles: int = key(10, "Number of classes.", least=1)
+    quantiles: int = key(10, "Number of classes.", min=1)
 
     def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Rows of the classes that each client draws, in random order."""
@@ -258,7 +258,7 @@ class ByTarget(EqualShares):
 
     clients: int = 10
     rounds: int | None = None
-    mixed: float = key(0.2, "Share of each client's rows that is assigned at random, rounded up.", least=0, most=1)
+    mixed: float = key(0.2, "Share of each client's rows that is assigned at random, rounded up.", min=0, max=1)
 
     def rows(self, table: Table, rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Some rows are drawn at random and the others by their target; each client sees its rows in random order."""
@@ -280,13 +280,13 @@ class QuantitySkew(Partition):
     whose rows are used up is absent from then on.
     """
 
-    clients: int = key(20, "Number K of clients.", least=1)
-    rounds: int = key(500, "Rounds T, and rows of the largest client.", least=1)
+    clients: int = key(20, "Number K of clients.", min=1)
+    rounds: int = key(500, "Rounds T, and rows of the largest client.", min=1)
     alpha: float = key(
         2.0,
         "Concentration: near 0 few clients have nearly all rows, far above 1 all have about `rounds`.",
-        least=1e-3,
-        most=1_000_000,
+        min=1e-3,
+        max=1_000_000,
     )
 
     def dealt(self, table: Table, rng: np.random.Generator) -> Dealt:

@@ -189,7 +189,7 @@ class OfClients:
     """Base class of problems of clients that are present in some rounds."""
 
     @cached_property
-    def together(self: Any) -> NDArray[np.int64]:
+    def clients_present(self: Any) -> NDArray[np.int64]:
         """Number of clients present in each round, (T,)."""
         return np.sum(self.present, axis=1, dtype=np.int64)
 
@@ -286,7 +286,7 @@ class Problem(OfClients):
         share : (K,) float64
             1 / (clients present) for a client that is present, 0 for one that is not.
         """
-        return self.x[t], self.y[t], self.present[t] / max(int(self.together[t]), 1)
+        return self.x[t], self.y[t], self.present[t] / max(int(self.clients_present[t]), 1)
 
     def thinned(self, present: NDArray[np.bool_]) -> "Problem":
         """A copy in which only these clients (T, K) take part; predictors fitted in hindsight still see all samples."""

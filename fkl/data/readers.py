@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from fkl.basics.errors import FklError
 from fkl.data import libsvm
 from fkl.data.libsvm import read_dense, read_sparse, two_classes
+from fkl.data.matrices import between_ends, first_rows, read_cells, read_mat, read_table, require_numbers
 from fkl.data.normalise import normalise_table
 from fkl.data.problem import Table
-from fkl.data.reading import between_ends, first_rows, read_cells, read_mat, read_table, require_numbers
 from fkl.data.store import DataFile, Store
 from fkl.data.table_layout import NAMED_COLUMNS, SEPARATORS, Layout
 

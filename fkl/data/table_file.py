@@ -40,12 +40,12 @@ from fkl.data.encoder import (
     DECIMALS,
     EPOCH,
     EXACT,
+    FORMAT_KEYS,
     OTHER,
-    READING_KEYS,
     THOUSANDS,
     WORDS_SHOWN,
     Encoder,
-    Reading,
+    FileFormat,
     UserRows,
     days_of_date,
     in_brackets,
@@ -132,10 +132,10 @@ class TableFile(Keys):
     decimal: str = key(
         "point",
         "Decimal sign in text. ``comma`` needs another delimiter, and refuses numbers with a point.",
-        among=DECIMALS,
+        choices=DECIMALS,
     )
     thousands: str | None = key(
-        None, "Sign between groups of three digits, as in 6,733,000; None for no such sign.", among=THOUSANDS
+        None, "Sign between groups of three digits, as in 6,733,000; None for no such sign.", choices=THOUSANDS
     )
     encoding: str | None = key(
         None, "Encoding of text, such as ``latin-1``; None for UTF-8, and for UTF-16 with its byte order mark."
@@ -158,7 +158,7 @@ class TableFile(Keys):
         "refuse",
         "Treatment of rows with missing cells: an error, dropping them, or filling in the mean of the column's "
         "training rows. A missing target, site or time is never filled in: ``mean`` drops its row.",
-        among=("refuse", "drop", "mean"),
+        choices=("refuse", "drop", "mean"),
     )
     fill: dict[str, str | float] | None = key(
         None,
@@ -176,7 +176,7 @@ class TableFile(Keys):
         "refuse",
         "Treatment of feature columns of text: an error, dropping them, coding their words as 0, 1, ... in the order "
         "of first appearance in training rows, or a feature for each word, which is 1 in rows with the word.",
-        among=TEXTS,
+        choices=TEXTS,
     )
     words: dict[str, list[str] | None] | None = key(
         None,
@@ -187,13 +187,13 @@ class TableFile(Keys):
     labels: str = key(
         "refuse",
         "Treatment of a target of text: an error, or its sorted words become the classes 0, 1, ... .",
-        among=("refuse", "code"),
+        choices=("refuse", "code"),
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         # Keys of reading, such as the delimiter, are checked where they are used
-        _ = self.reading  # refuses wrong values of its keys
+        _ = self.file_format  # refuses wrong values of its keys
         # Columns with tasks other than features must differ from one another
         several = self.time if isinstance(self.time, list) else [self.time or ""]
         fits = bool(several) and all(isinstance(one, str | int) for one in several)
@@ -226,11 +226,11 @@ class TableFile(Keys):
             require(distinct, f".words.{name}", words, "a list of different words, or null")
         # Keys for single files: only keys of reading, and each file's combination of them is checked as well
         for name, keys in (self.files or {}).items():
-            allowed = {*READING_KEYS, "date_format"}
+            allowed = {*FORMAT_KEYS, "date_format"}
             one = f"keys for this file: {', '.join(sorted(allowed))}"
             require(isinstance(keys, dict) and {*keys} <= allowed, f".files.{name}", keys, one)
             with key_prefix_of_file(name):
-                _ = self._reading_of(name)
+                _ = self._format_of(name)
         # Words must be allowed: either by `text`, or by a list for each column
         coded = self.text in ("code", "one_hot") or not self.words
         require(coded, "text", self.text, "code or one_hot with dataset.words")
@@ -243,20 +243,20 @@ class TableFile(Keys):
         return re.sub(r"[^\w.-]+", "_", folder_or_site)[:LONGEST_NAME].strip("._-") or "file"
 
     @property
-    def reading(self) -> Reading:
+    def file_format(self) -> FileFormat:
         """How the file is read, to read other files in the same way."""
-        return self._reading_of("")
+        return self._format_of("")
 
     def _keys_of(self, path: str) -> dict[str, Any]:
         """Keys that `files` gives for one file."""
         found: dict[str, Any] = (self.files or {}).get(Path(path).name, {})
         return found
 
-    def _reading_of(self, path: str) -> Reading:
+    def _format_of(self, path: str) -> FileFormat:
         """How one file is read."""
-        keys = {name: getattr(self, name) for name in READING_KEYS}
+        keys = {name: getattr(self, name) for name in FORMAT_KEYS}
         own = {name: value for name, value in self._keys_of(path).items() if name in keys}
-        return Reading(**keys | own, of_file=Path(path).name if path and self.is_pattern else "")
+        return FileFormat(**keys | own, of_file=Path(path).name if path and self.is_pattern else "")
 
     @cached_property
     def fingerprint(self) -> str:
@@ -406,7 +406,7 @@ class TableFile(Keys):
         else:
             labels, y = (), self.numbers_of_column(self.target, column, file)[rows]
         # 8. The table. Words and means are learned from its training rows only, so test rows cannot leak
-        encoder = Encoder(features, learned, labels, self.text == "one_hot", fill, self.reading, dates)
+        encoder = Encoder(features, learned, labels, self.text == "one_hot", fill, self.file_format, dates)
         listed = frozenset(name for name, given in (self.words or {}).items() if given)
         cells = UserRows(np.column_stack(values_of), y, rows, encoder, listed, self.missing == "mean")
         tested = None if self.test_path is None else site_of_row[rows] == len(parts) - 1
@@ -497,10 +497,10 @@ class TableFile(Keys):
         row, file = next(((row, file) for file in parts if (row := file.row_with(name)) is not None), (None, None))
         if row is None or file is None or not isinstance(file.place, Place):
             return ""
-        skip, reading = file.place.lines_above(row), self._reading_of(file.path)
+        skip, file_format = file.place.lines_above(row), self._format_of(file.path)
         if skip is None:
             return ""
-        key = reading.as_typed(skip=skip) if skip > reading.skip else reading.as_typed(header="true")
+        key = file_format.as_typed(skip=skip) if skip > file_format.skip else file_format.as_typed(header="true")
         return f"; {file.place(row)} has it: {key} if the table begins there"
 
     @cached_property
@@ -515,7 +515,7 @@ class TableFile(Keys):
         several = self.time if isinstance(self.time, list) else [self.time]
         return tuple(str(one) for one in several if one is not None)
 
-    def _format_of(self, name: str, path: str) -> str | None:
+    def _date_format_of(self, name: str, path: str) -> str | None:
         """Format of the dates of a column in a file."""
         formats = self._keys_of(path).get("date_format", self.date_format)
         found: str | None = formats.get(name) if isinstance(formats, dict) else formats
@@ -528,18 +528,20 @@ class TableFile(Keys):
         if hashlib.sha256(raw).hexdigest() != self._fingerprints[path]:
             raise FklError(f"{path}: has changed since this run began; start it again")
         least = 1 if self.is_pattern or path in self.test_paths else csv_file.LEAST_ROWS
-        typed, reading = Path(path).suffix.lower() in typed_file.FORMATS, self._reading_of(path)
+        typed, file_format = Path(path).suffix.lower() in typed_file.FORMATS, self._format_of(path)
 
         # The parser by the suffix; small files are parsed faster than a cache is read
         def parse() -> FileColumns:
             return (
-                typed_file.read_typed_file(path, raw, reading) if typed else csv_file.read_csv_file(path, raw, reading)
+                typed_file.read_typed_file(path, raw, file_format)
+                if typed
+                else csv_file.read_csv_file(path, raw, file_format)
             )
 
         if cache is None or len(raw) < parsed_tables.LEAST:
             columns = parse()
         else:
-            columns = parsed_tables.read_cached(path, self._fingerprints[path], reading, parse, cache)
+            columns = parsed_tables.read_cached(path, self._fingerprints[path], file_format, parse, cache)
         require_rows(path, columns.rows, least=least)
         return columns
 
@@ -657,7 +659,7 @@ class TableFile(Keys):
         place = file.place(row)
         path = next((path for path in self.paths if place.startswith(f"{path}, ")), "") if self.is_pattern else ""
         # A reader's hint comes first: another decimal sign or delimiter explains most such cells
-        use = self._reading_of(path).advice_on_cell(cell)
+        use = self._format_of(path).advice_on_cell(cell)
         if not use:
             use = self._as_missing(cell)
         if is_feature:
@@ -669,7 +671,7 @@ class TableFile(Keys):
 
     def _as_missing(self, cell: str) -> str:
         """The key with which such a cell counts as missing."""
-        markers = map(in_brackets, [*(self.reading.hole or ()), cell])
+        markers = map(in_brackets, [*(self.file_format.hole or ()), cell])
         return f"dataset.hole=[{','.join(markers)}] counts such cells as missing"
 
     def with_dates(self, file: FileColumns) -> tuple[FileColumns, dict[str, str]]:
@@ -680,7 +682,7 @@ class TableFile(Keys):
         for name, column in file.by_name.items():
             if name in self.columns_beside_features or name in (self.words or ()):
                 continue
-            date_format = self._format_of(name, file.path)
+            date_format = self._date_format_of(name, file.path)
             if column.dates is not None:  # dates of a typed file need no format
                 date_format = date_format or WHOLE_DAY
             elif not by_column and date_format and not _are_dates(column, date_format):
@@ -708,7 +710,7 @@ class TableFile(Keys):
             return ""
         place = file.place(row)
         path = next(path for path in [*self.paths, *self.test_paths] if place.startswith(f"{path}, "))
-        own = self._reading_of(path).as_typed(date_format="FORMAT")
+        own = self._format_of(path).as_typed(date_format="FORMAT")
         where = f"{place}, column {cut_cell(name)}: {cut_cell(column.word_of_cell(row))!r}"
         return f"{where} is not a date in dataset.date_format={date_format}, as in other files; {own} gives it its own"
 
@@ -773,7 +775,11 @@ class TableFile(Keys):
 
         names, columns = self.times, [file.by_name[name] for name in self.times]
         # A single column of numbers needs no format, and is used as it is
-        formats, name, column = [self._format_of(name, file.path) for name in names], " and ".join(names), columns[0]
+        formats, name, column = (
+            [self._date_format_of(name, file.path) for name in names],
+            " and ".join(names),
+            columns[0],
+        )
         by_column = isinstance(self._keys_of(file.path).get("date_format", self.date_format), dict)
         if len(names) == 1 and not column.text and not (formats[0] and by_column):
             bad = ~column.holes & ~np.isfinite(column.numbers)

@@ -48,9 +48,9 @@ class Layout(Keys):
         "`fkl.data.store.DataFile`.",
     )
     read: list[str] = key([], "Names of the files that are read, one after the other; empty for all.")
-    format: str = key("text", "One of `FORMATS`.", among=FORMATS)
+    format: str = key("text", "One of `FORMATS`.", choices=FORMATS)
     separator: str = key(
-        "comma", "Delimiter in text: comma, semicolon, tab, pipe, or space for any run of blanks.", among=SEPARATORS
+        "comma", "Delimiter in text: comma, semicolon, tab, pipe, or space for any run of blanks.", choices=SEPARATORS
     )
     header: bool = key(True, "Whether the first line of text has the names of the columns, which must be `columns`.")
     columns: list[str] = key(
@@ -75,7 +75,7 @@ class Layout(Keys):
         "refuse",
         "Treatment of missing values: an error, leaving out their rows, or filling in the column's mean, median "
         "or previous value; rows that still miss one are dropped.",
-        among=HOLES,
+        choices=HOLES,
     )
     file_rows: int | None = key(None, "Rows that every file must have: a check for files without a hash.")
     most_rows: int | None = key(None, "Limit of `rows` and `rows_per_site`.")
@@ -89,7 +89,7 @@ class Layout(Keys):
     scaled: str = key(
         "none",
         "``unit_box`` maps features and target to [0, 1], ``ends`` features to [0, 1] and the target to [-1, 1].",
-        among=SCALINGS,
+        choices=SCALINGS,
     )
     samples_in_rows: bool = key(False, "Whether samples are rows, not columns, of the features in a MATLAB file.")
     switches: dict[str, Any] = key(

@@ -19,7 +19,7 @@ from fkl.basics.files import DAMAGE
 from fkl.basics.memory import limited_to_free_memory, shown_bytes
 from fkl.data import csv_file, own_file
 from fkl.data.columns import CodedCells, FileColumn, FileColumns, Place, cut_cell, distinct_names
-from fkl.data.encoder import Reading, word_of
+from fkl.data.encoder import FileFormat, word_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -172,7 +172,7 @@ FORMATS: dict[str, tuple[str, Callable[[str, bytes], Any]]] = {
 """Name of a format and its reader, by file suffix: of columns by name, or of the rows of a sheet."""
 
 
-def read_typed_file(path: str, raw: bytes, reading: Reading) -> FileColumns:
+def read_typed_file(path: str, raw: bytes, file_format: FileFormat) -> FileColumns:
     """Columns of a file in one of these formats, by its content.
 
     Raises
@@ -184,14 +184,18 @@ def read_typed_file(path: str, raw: bytes, reading: Reading) -> FileColumns:
     kind, reader = FORMATS[Path(path).suffix.lower()]
     is_sheet = kind == "Excel"
     for key in ("delimiter", "encoding") if is_sheet else ("delimiter", "encoding", "header", "skip"):
-        value = getattr(reading, key)
+        value = getattr(file_format, key)
         allowed = f"omitted for {path}, which is {'a sheet' if is_sheet else 'a table with names'} and no text"
-        require(value == getattr(Reading, key), key, value, allowed)
+        require(value == getattr(FileFormat, key), key, value, allowed)
     try:
         # Limit the memory, because libraries allocate before they check
         with requires_extra("files", path), limited_to_free_memory(own_file.memory_room(len(raw))):
             content = reader(path, raw)
-            return _columns_of_sheet(path, content, reading) if is_sheet else _columns_by_name(path, content, reading)
+            return (
+                _columns_of_sheet(path, content, file_format)
+                if is_sheet
+                else _columns_by_name(path, content, file_format)
+            )
     except MemoryError:
         more = f"{shown_bytes(len(raw))} unpack to more than {shown_bytes(own_file.memory_room(len(raw)))}"
         raise FklError(f"{path}: {more}; if this is intended, write it without compression") from None
@@ -202,7 +206,7 @@ def read_typed_file(path: str, raw: bytes, reading: Reading) -> FileColumns:
         raise FklError(f"{path}: is no {kind} file, or is damaged: {said}") from None
 
 
-def _columns_by_name(path: str, content: Any, reading: Reading) -> FileColumns:
+def _columns_by_name(path: str, content: Any, file_format: FileFormat) -> FileColumns:
     """Columns of a data frame, or of arrays by name; some may have a fault."""
     # Columns that differ in length from most others have a fault
     parts = [(str(name), part) for name, part in content.items() if not INDEX.fullmatch(str(name))]
@@ -214,7 +218,7 @@ def _columns_by_name(path: str, content: Any, reading: Reading) -> FileColumns:
         if not isinstance(part, Fault) and len(part) != rows:
             part = Fault(f"has {count_of(len(part), 'row')} where {cut_cell(longest)} has {rows}")
         columns.append(
-            FileColumn.unreadable_column(rows, part) if isinstance(part, Fault) else _convert_column(part, reading)
+            FileColumn.unreadable_column(rows, part) if isinstance(part, Fault) else _convert_column(part, file_format)
         )
     if not lengths:
         raise FklError(f"{path}: {next((part for _, part in parts), 'has no column')}")
@@ -224,12 +228,12 @@ def _columns_by_name(path: str, content: Any, reading: Reading) -> FileColumns:
     return FileColumns(path, by_name, Place(path, "row", range(1, rows + 1)), rows).with_row_names(names)
 
 
-def _columns_of_sheet(path: str, rows: list[list[object]], reading: Reading) -> FileColumns:
+def _columns_of_sheet(path: str, rows: list[list[object]], file_format: FileFormat) -> FileColumns:
     """Columns of a sheet, like those of text: names in its first row, unless that has only numbers."""
     # Skip rows, then blank rows above and below
     allowed = f"fewer than the {count_of(len(rows), 'row')} of {path}"
-    require(reading.skip < max(1, len(rows)), "skip", reading.skip, allowed)
-    rows = rows[reading.skip :]
+    require(file_format.skip < max(1, len(rows)), "skip", file_format.skip, allowed)
+    rows = rows[file_format.skip :]
     empty = [all(cell is None for cell in row) for row in rows]
     begin = next((number for number, none in enumerate(empty) if not none), len(rows))
     while rows and all(cell is None for cell in rows[-1]):  # cells that once had a value
@@ -239,21 +243,21 @@ def _columns_of_sheet(path: str, rows: list[list[object]], reading: Reading) -> 
         raise FklError(f"{path}: empty; must be a table with rows")
     # The first row has names, unless its cells are numbers
     first = ["" if cell is None else word_of(cell) for cell in rows[0]] + [""] * (width - len(rows[0]))
-    header = csv_file.has_names(first, reading, f"{path}, sheet row {reading.skip + begin + 1}")
+    header = csv_file.has_names(first, file_format, f"{path}, sheet row {file_format.skip + begin + 1}")
     names = first if header else [""] * width
     # Shorter rows are filled with empty cells
     cells = zip(*(row + [None] * (width - len(row)) for row in rows[header:]), strict=True)
-    columns = [_convert_cells(list(part), reading) for part in cells] or [
-        FileColumn.of_text(CodedCells.from_cells([]), reading)
+    columns = [_convert_cells(list(part), file_format) for part in cells] or [
+        FileColumn.of_text(CodedCells.from_cells([]), file_format)
     ] * width
     count = len(rows) - header
     by_name = dict(zip(distinct_names(names), columns, strict=True))
-    first_row = reading.skip + begin + header + 1
+    first_row = file_format.skip + begin + header + 1
     table = FileColumns(path, by_name, Place(path, "sheet row", range(first_row, first_row + count)), count)
     return table.with_row_names(names) if header else table
 
 
-def _convert_column(values: Any, reading: Reading) -> FileColumn:
+def _convert_column(values: Any, file_format: FileFormat) -> FileColumn:
     """A column of a data frame, or an array of one axis."""
     from pandas import Series
     from pandas.api import types
@@ -262,13 +266,13 @@ def _convert_column(values: Any, reading: Reading) -> FileColumn:
     # Numbers and truth values; all else cell by cell
     if types.is_bool_dtype(values.dtype) or types.is_integer_dtype(values.dtype) or types.is_float_dtype(values.dtype):
         numbers = values.to_numpy(np.float64, na_value=np.nan)
-        return FileColumn.of_numbers(numbers, values.to_numpy(), reading.numbers_missing)
+        return FileColumn.of_numbers(numbers, values.to_numpy(), file_format.numbers_missing)
     return _convert_cells(
-        [None if hole else cell for cell, hole in zip(values.astype(object), values.isna(), strict=True)], reading
+        [None if hole else cell for cell, hole in zip(values.astype(object), values.isna(), strict=True)], file_format
     )
 
 
-def _convert_cells(cells: list[Any], reading: Reading) -> FileColumn:
+def _convert_cells(cells: list[Any], file_format: FileFormat) -> FileColumn:
     """A column of typed cells: numbers, text, dates, or several of them; None is missing."""
     # Types that are no cells are a fault of the column
     kinds = {type(cell) for cell in cells} - {type(None)}
@@ -280,10 +284,12 @@ def _convert_cells(cells: list[Any], reading: Reading) -> FileColumn:
     # Only numbers, or only truth values
     if kinds and all(issubclass(kind, NUMBERS) for kind in kinds) and (bool not in kinds or len(kinds) == 1):
         numbers = np.array([np.nan if cell is None else float(cell) for cell in cells])
-        return FileColumn.of_numbers(numbers, cells, reading.numbers_missing)
+        return FileColumn.of_numbers(numbers, cells, file_format.numbers_missing)
     # NA is a word in a typed file, where a missing cell has a type of its own
-    reading = reading if reading.hole is not None else replace(reading, hole=())
-    column = FileColumn.of_text(CodedCells.from_cells("" if cell is None else word_of(cell) for cell in cells), reading)
+    file_format = file_format if file_format.hole is not None else replace(file_format, hole=())
+    column = FileColumn.of_text(
+        CodedCells.from_cells("" if cell is None else word_of(cell) for cell in cells), file_format
+    )
     # Mixed cells: numbers keep their values, the rest are words or dates
     typed = [row for row, cell in enumerate(cells) if isinstance(cell, NUMBERS) and type(cell) is not bool]
     column.numbers[typed] = [float(cells[row]) for row in typed]

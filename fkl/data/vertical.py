@@ -175,13 +175,13 @@ class FeatureGroups(Keys):
     parties: int | None = key(
         None,
         "Number q of parties; None for 8, or for the number of features if that is smaller.",
-        least=2,
+        min=2,
         must="an integer >= 2: features of one party are not partitioned; or null",
     )
     how: str = key(
         "contiguous",
         "Groups of neighbouring features, or of shuffled features, with sizes as equal as possible; or `groups`.",
-        among=HOWS,
+        choices=HOWS,
     )
     groups: list[list[int]] | None = key(
         None,

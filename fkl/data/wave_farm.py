@@ -98,7 +98,7 @@ class WaveFarm(Keys):
     shape: ClassVar[str] = "4 sites x rows_per_site x 48"
 
     rows_per_site: int = key(
-        3000, "Layouts drawn for each site. 24 clients with 500 rounds use 3000.", least=2, most=MAX_ROWS_PER_SITE
+        3000, "Layouts drawn for each site. 24 clients with 500 rounds use 3000.", min=2, max=MAX_ROWS_PER_SITE
     )
 
     def load(self, store: Store, rng: np.random.Generator) -> Table:

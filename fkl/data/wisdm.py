@@ -124,21 +124,21 @@ class Wisdm(Keys):
         "walking",
         "Activity of the class 1; the paper has walking against jogging, and typing against writing. "
         "Or activity=all, against=null: the 18 activities are classes 0 to 17, in the order of their letters.",
-        among=(ALL, *ACTIVITIES),
+        choices=(ALL, *ACTIVITIES),
     )
     against: str | None = key(
         "jogging",
         "Activity of the class -1; the paper has walking against jogging, and typing against writing. "
         "Or activity=all, against=null: the 18 activities are classes 0 to 17, in the order of their letters.",
-        among=ACTIVITIES,
+        choices=ACTIVITIES,
     )
-    seconds: float = key(5.0, "Length of a window.", least=0.5, most=60)
+    seconds: float = key(5.0, "Length of a window.", min=0.5, max=60)
     participants: int | None = key(
         None,
         "Number of participants, drawn at random from those available; a method with a split for each replicate "
         "draws them in every replicate. None for all.",
-        least=1,
-        most=51,
+        min=1,
+        max=51,
     )
 
     @property

@@ -40,7 +40,7 @@ class Engine:
     """Name of the bank of random features in `fkl.kernels.BANKS`."""
     threads: ClassVar[int | None] = None
     """Number of threads of the compiled kernels if a run does not set it; None for all."""
-    all_together: ClassVar[bool] = False
+    needs_all_replicates: ClassVar[bool] = False
     """Whether all replicates have to run together."""
     stopped_at: float | None = None
     """Round after which it ended the last rounds, NaN if they are complete; None if it always completes them."""

@@ -10,7 +10,7 @@ scans have equal lengths). The parts in order:
 1. `Scan.__init__` traces a first round with the placeholders `_Round`, `_Streams`, `_Channel` and `_Samples`, which
    record what the method requests from the host and which messages it sends, and then compiles the scan.
 2. `Scan.given` makes the input of 50 rounds on the host: samples, random numbers, and links that are up.
-3. `Scan.play` runs the program on the device, and `Scan.enter` records the messages and results of each round.
+3. `Scan.run_program` runs the program on the device, and `Scan.enter` records the messages and results of each round.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -28,7 +28,7 @@ from jax.errors import JAXIndexError, JaxRuntimeError, JAXTypeError
 from fkl.basics.arrays import arrays_of, fill_missing, is_traced, with_arrays
 from fkl.basics.errors import FklError, own_place
 from fkl.basics.random_streams import Role
-from fkl.contract.world import FEATURES, Algorithm, BatchSamples, Common, Made, World
+from fkl.contract.world import FEATURES, Algorithm, BatchSamples, Common, SampleCache, World
 from fkl.engines.base import RoundNotFiniteError
 from fkl.engines.devices import Devices
 from fkl.kernels.client_tiles import sum_in_order
@@ -65,7 +65,7 @@ def play_scans(algorithm: Algorithm, world: World, in_progress: Any, watched: bo
                 # Run one scan on the device; its time is divided equally among its rounds
                 rounds = range(first, min(first + scan.length, problem.rounds))
                 start = perf_counter()
-                in_progress.state, results = scan.play(in_progress.state, scan.scan_input(rounds, scan.length))
+                in_progress.state, results = scan.run_program(in_progress.state, scan.scan_input(rounds, scan.length))
                 took = perf_counter() - start
                 # Record each round on the host, in order, with its share of the results
                 for b, t in enumerate(rounds):
@@ -225,7 +225,7 @@ class Scan:
         """The state that was given, with the memory of all conditions."""
         return self._state
 
-    def play(self, state: Any, given: Given) -> tuple[Any, Told]:
+    def run_program(self, state: Any, given: Given) -> tuple[Any, Told]:
         """The state after these rounds, and their results; the sums of a `StreamJudge` include them already."""
         (made, sums), results = self._compiled(*self._placed_arguments(state, given))
         if self._of_streams:
@@ -314,7 +314,7 @@ class Scan:
         standing: dict[str, Any] = {
             "problem": _Round(world.problem, given.samples),
             "streams": _Streams(world.streams, host),
-            "channel": _Channel(world.channel, host, always=bool((world.problem.together > 0).all())),
+            "channel": _Channel(world.channel, host, always=bool((world.problem.clients_present > 0).all())),
         }
         # The world and the common knowledge of this round, with the same fields as the real ones
         here = _WorldOfRound(**_dataclass_fields(world) | standing, host=host)
@@ -328,7 +328,7 @@ class Scan:
             minimiser = None if of_host is None else with_arrays(self._minimiser, fixed.minimiser)
             rows = with_arrays(world.samples.rows, fixed.rows)
             vars(here)["samples"] = held = _Samples(world.samples, rows, minimiser)
-            vars(here)["held"] = replace(world.held, made=Made({FEATURES: rows}))
+            vars(here)["held"] = replace(world.held, cache=SampleCache({FEATURES: rows}))
         # Run the method's own step, and keep what it requested from the host
         state, outcome = self._algorithm.step(here, state, given.t)
         if of_host is None and not self._of_streams:
@@ -434,9 +434,9 @@ class _Channel(Channel):
 
         return Awake(*(of_field(field.name) for field in fields(Awake)))
 
-    def any_answer(self, heard: Array, together: Any) -> Any:
+    def any_answer(self, share: Array, clients_present: Any) -> Any:
         """Whether any client has answered; known to be true if some client is present in every round."""
-        return True if self._always else heard.any()
+        return True if self._always else share.any()
 
 
 @dataclass(frozen=True)
@@ -499,10 +499,10 @@ class _WorldOfRound(World):
         """Which clients are present in round t, (K,); the host supplies it."""
         return self.host.of_round(lambda t: self.problem.problem.present[t])
 
-    def together(self, t: Any) -> Any:
+    def clients_present(self, t: Any) -> Any:
         """Number of clients present in round t; computed from the shares of this round if the round has samples."""
         if not self.problem.samples:
-            return self.host.of_round(lambda t: self.problem.problem.together[t])
+            return self.host.of_round(lambda t: self.problem.problem.clients_present[t])
         _, _, share = self.problem.samples
         return (share > 0).sum()
 

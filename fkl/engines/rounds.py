@@ -14,9 +14,9 @@ from fkl.basics import memory
 from fkl.basics.errors import TOO_LARGE, FklError
 from fkl.contract.world import World, Wrapped
 from fkl.data.problem import Scale
-from fkl.engines.apart import Alone
 from fkl.engines.base import DivergedError, Experiment, RoundNotFiniteError, make_world
 from fkl.engines.checkpoint import Checkpoint
+from fkl.engines.per_world import WithoutFederation
 from fkl.kernels.functions import SavedFunction
 from fkl.kernels.threads import at_most
 from fkl.screen.messages import show_warning
@@ -61,9 +61,9 @@ class Chunk:
     """Number of the first replicate."""
     learned: tuple[LearnedFunction, ...] = ()
     """The learned function of each replicate, if the loop keeps functions."""
-    told: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    summary_columns: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     """Conditions' columns in the summary, (R,), by name."""
-    by_round: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    round_columns: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
     """Conditions' columns of the rounds, (T, R), by name."""
     stopped_at: float | None = None
     """Round after which `stop_when` ended the run, NaN if it was never true; None for a run without `stop_when`."""
@@ -146,16 +146,16 @@ def simulate_run(
             world = _world_of(experiment, *place)
             resumed = checkpoint.load(world, InProgress)
         if place is None or resumed is None:
-            first, together = 0, fitting_chunk(experiment, chunk)
+            first, chunk_size = 0, fitting_chunk(experiment, chunk)
         else:
-            (first, together), in_progress = place, resumed
+            (first, chunk_size), in_progress = place, resumed
             world.channel.ledger = in_progress.ledger
             advance(first * world.problem.rounds + len(world.streams.replicates) * in_progress.t)
     # Chunk by chunk of replicates; a resumed chunk has its state already
     while first < experiment.replicates:
         with _limit_resources(experiment, threads, chunk):
             if resumed is None:
-                world = _world_of(experiment, first, together)
+                world = _world_of(experiment, first, chunk_size)
                 in_progress = before_first_round(experiment, world)
             # Play the rounds, and save, watch and report between them
             played = Chunk(in_progress.judge, in_progress.ledger, in_progress.elapsed, first)
@@ -163,7 +163,7 @@ def simulate_run(
                 with closing(engine.rounds(experiment.algorithm, world, in_progress, watch is not None)) as pauses:
                     for done in pauses:
                         advance(done * len(world.streams.replicates))
-                        _save_if_due(checkpoint, (first, together), in_progress, world)
+                        _save_if_due(checkpoint, (first, chunk_size), in_progress, world)
                         if watch is not None:
                             watch(played, in_progress.t)
             # The first number that is not finite ends the run; early in a run, find out where it appeared
@@ -176,8 +176,8 @@ def simulate_run(
             if isinstance(experiment.algorithm, Wrapped):
                 ended = in_progress.state
                 held = getattr(ended, "server", None) or ended.own  # state of the server, or of the agents on a graph
-                told, by_round = experiment.algorithm.at_the_end(world.problem, held)
-                played = replace(played, told=told, by_round=by_round)
+                of_summary, of_rounds = experiment.algorithm.at_the_end(world.problem, held)
+                played = replace(played, summary_columns=of_summary, round_columns=of_rounds)
             if keep_functions:
                 try:
                     method: Any = experiment.algorithm
@@ -192,7 +192,7 @@ def simulate_run(
                 except (FklError, MemoryError) as error:  # the run itself is still recorded
                     show_warning(f"the learned functions are not saved: {error}")
         yield played
-        first, resumed = first + together, None
+        first, resumed = first + chunk_size, None
 
 
 @contextmanager
@@ -202,9 +202,9 @@ def _limit_resources(experiment: Experiment, threads: int | None, chunk: int | N
         yield
 
 
-def _world_of(experiment: Experiment, first: int, together: int) -> World:
+def _world_of(experiment: Experiment, first: int, chunk_size: int) -> World:
     """World of the replicates that run together."""
-    return make_world(experiment, tuple(range(experiment.replicates)[first : first + together]))[0]
+    return make_world(experiment, tuple(range(experiment.replicates)[first : first + chunk_size]))[0]
 
 
 def _save_if_due(checkpoint: Checkpoint | None, place: tuple[int, int], in_progress: InProgress, world: World) -> None:
@@ -224,7 +224,9 @@ def before_first_round(experiment: Experiment, world: World) -> InProgress:
         if not hasattr(judge, "intervals"):
             raise FklError(f"intervals: {type(judge).__name__}, the judge of {experiment.algorithm.label}, has none")
         alone = (
-            isinstance(experiment.algorithm, Alone) or experiment.topology is not None or experiment.task.of_features
+            isinstance(experiment.algorithm, WithoutFederation)
+            or experiment.topology is not None
+            or experiment.task.of_features
         )
         judge.intervals = world.intervals.begin(world, with_server=not alone)
     # The clock includes the method's start
@@ -251,24 +253,24 @@ def fitting_chunk(experiment: Experiment, chunk: int | None = None) -> int:
     """Number of replicates to run together: `chunk`, or as many as fit; refuse runs that cannot fit."""
     # Refuse runs whose records alone would not fit
     problem = experiment.problem
-    together = min(chunk or 1, experiment.replicates)
+    chunk_size = min(chunk or 1, experiment.replicates)
     rows = problem.rounds * ROUND_BYTES + problem.clients * CLIENT_BYTES
     what = f"the records of {problem.rounds} rounds and {problem.clients} clients"
     # Keys for the number of rounds, and of replicates that run together
     algorithm: Any = experiment.algorithm
     of_rounds = [f"algo.{key.name}" for key in fields(algorithm) if getattr(algorithm, key.name) == problem.rounds]
     keys = ", ".join(of_rounds or ["partition.rounds", "partition.clients"])
-    memory.require_memory(together * rows, what, f"{keys} or chunk={together}" if together > 1 else keys)
+    memory.require_memory(chunk_size * rows, what, f"{keys} or chunk={chunk_size}" if chunk_size > 1 else keys)
     # Replicates together, as many as a rehearsal of one shows that fit
     fits = experiment.task.replicates_at_once(partial(rehearse_round, experiment))
-    together = together if chunk and experiment.redraw is None else fits
+    chunk_size = chunk_size if chunk and experiment.redraw is None else fits
     # A condition on the mean needs all replicates at the same round
-    if experiment.engine.all_together and together < experiment.replicates:
-        every, mend = experiment.replicates, f"replicates={together}"
+    if experiment.engine.needs_all_replicates and chunk_size < experiment.replicates:
+        every, mend = experiment.replicates, f"replicates={chunk_size}"
         if experiment.redraw is None:
             mend = f"chunk={every}, which takes more memory, or {mend}"
-        raise FklError(f"stop_when: needs all {every} replicates together, but {together} run at a time: set {mend}")
-    return together
+        raise FklError(f"stop_when: needs all {every} replicates together, but {chunk_size} run at a time: set {mend}")
+    return chunk_size
 
 
 def rehearse_round(experiment: Experiment) -> tuple[int, int]:
@@ -295,7 +297,7 @@ def rehearse_round(experiment: Experiment) -> tuple[int, int]:
     peaks: list[int] = []
     held = 0
 
-    def play(features: int) -> None:
+    def run_with(features: int) -> None:
         nonlocal held
         held = _first_round(with_features(experiment, features))
 
@@ -306,7 +308,7 @@ def rehearse_round(experiment: Experiment) -> tuple[int, int]:
             needed = high + (high - low) * (full - more) // (more - fewer)
             what = f"a replicate of {experiment.algorithm.label} with {full} features a kernel"
             memory.require_memory(needed, what, _largest_keys(experiment))
-        peaks.append(memory.peak_bytes(partial(play, features)))
+        peaks.append(memory.peak_bytes(partial(run_with, features)))
     return held, peaks[-1]
 
 

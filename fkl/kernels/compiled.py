@@ -663,4 +663,4 @@ def factor_posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
         logdet[r, i], whole[r, i] = _cholesky_inverse(gram[r, i], pull[r, i], noise[r, i], root[r, i], theta[r, i])
 
 
-# Compiled with parts of other modules: 348d05c1, see tests/test_compiled.py
+# Compiled with parts of other modules: b94e015f, see tests/test_compiled.py

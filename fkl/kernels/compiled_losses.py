@@ -43,4 +43,4 @@ def slope_of_one(loss, f, y):
     return 2 * min(max(r, -loss.at), loss.at)
 
 
-# Compiled with parts of other modules: a6511249, see tests/test_compiled.py
+# Compiled with parts of other modules: 652eae95, see tests/test_compiled.py

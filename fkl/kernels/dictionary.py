@@ -158,41 +158,41 @@ class Dictionary(Keys):
     family: str = key(
         "rbf",
         "exp(-|x - x'|_2^2 / (2 s^2)), exp(-|x - x'|_1 / s), or (x'x')^s with integer s, which has no random features.",
-        among=FAMILIES,
+        choices=FAMILIES,
     )
-    N: int = key(51, "Number of kernels.", least=1, most=MOST_KERNELS)
+    N: int = key(51, "Number of kernels.", min=1, max=MOST_KERNELS)
     laplacians: int = key(
         0,
         "Number of Laplacian kernels among the N, the last ones, on their own grid between the same ends.",
-        least=0,
+        min=0,
         must="an integer from 0 to N",
     )
-    smallest: float = key(0.01, "Ends of the grid of bandwidths; equal if N = 1.", least=NARROWEST, most=WIDEST)
+    smallest: float = key(0.01, "Ends of the grid of bandwidths; equal if N = 1.", min=NARROWEST, max=WIDEST)
     largest: float = key(
         100.0,
         "Ends of the grid of bandwidths; equal if N = 1.",
-        least=NARROWEST,
-        most=WIDEST,
+        min=NARROWEST,
+        max=WIDEST,
         must="at least smallest, at most 1e+30",
     )
     bandwidth_convention: str = key(
         "deviation",
         "Meaning of an rbf bandwidth: s^2 (as in the published numbers of POF-MKL and graph-aided OMKL), s "
         "(in POF-MKL's text), or 2 s^2, the divisor of exp(-|x - x'|^2 / g).",
-        among=SQUARES,
+        choices=SQUARES,
     )
-    D: int = key(100, "Random features per kernel.", least=1, most=MOST_FEATURES)
+    D: int = key(100, "Random features per kernel.", min=1, max=MOST_FEATURES)
     map: str = key(
         "pairs",
         "D^-1/2 [sin(rho'x), cos(rho'x)] of length 2D, or (2/D)^1/2 cos(rho'x + b) of length D.",
-        among=("pairs", "cosine"),
+        choices=("pairs", "cosine"),
     )
     draw: str = key(
         "iid",
         "Draw of frequencies: independent, in orthogonal blocks, as products of Hadamard matrices and random "
         "signs, by quasi-Monte Carlo, or as spherical-radial quadrature, see `fkl.kernels.dictionary`. Laplacian "
         "kernels allow iid and quasi.",
-        among=DRAWS,
+        choices=DRAWS,
     )
     shared: bool = key(
         False, "Use one draw for all kernels, rescaled by each bandwidth: faster, but kernels are not independent."
@@ -348,17 +348,15 @@ class AroundMedian(Dictionary):
     """
 
     N: int = 21
-    smallest: float = key(
-        0.1, "Ends of the grid of bandwidths, times the median distance.", least=NARROWEST, most=WIDEST
-    )
+    smallest: float = key(0.1, "Ends of the grid of bandwidths, times the median distance.", min=NARROWEST, max=WIDEST)
     largest: float = key(
         10.0,
         "Ends of the grid of bandwidths, times the median distance.",
-        least=NARROWEST,
-        most=WIDEST,
+        min=NARROWEST,
+        max=WIDEST,
         must="at least smallest, at most 1e+30",
     )
-    samples: int = key(200, "Number of samples used.", least=2, most=5000)
+    samples: int = key(200, "Number of samples used.", min=2, max=5000)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -155,4 +155,4 @@ def _substitute_kernels(begin, end, family, rate, y, eta, loss, n, within, a, f)
             a[i, n + b] = -eta[b] * slope_of_one(loss, f[b, i], y[b]) / 2
 
 
-# Compiled with parts of other modules: e1b2d0e2, see tests/test_compiled.py
+# Compiled with parts of other modules: cb6b2b81, see tests/test_compiled.py

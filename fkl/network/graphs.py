@@ -27,15 +27,13 @@ EDGE_BYTES = 120
 class ErdosRenyi(Keys):
     """A random graph in which all edges are equally likely; Erdős and Rényi, "On random graphs" (1959)."""
 
-    p: float | None = key(
-        None, "Probability of each edge, independently of the others.", least=LEAST_PROBABILITY, most=1
-    )
+    p: float | None = key(None, "Probability of each edge, independently of the others.", min=LEAST_PROBABILITY, max=1)
     edges: int | None = key(
         None,
         "Number of edges; all graphs with this number are equally likely. Set exactly one of p and edges.",
-        least=0,
+        min=0,
     )
-    resample: int = key(100, "Number of further draws if graphs are not connected.", least=0, most=MOST_DRAWS)
+    resample: int = key(100, "Number of further draws if graphs are not connected.", min=0, max=MOST_DRAWS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -96,7 +94,7 @@ class Grid(Keys):
     """A grid of agents, numbered along the rows; each is joined to the agents left, right, above and below it."""
 
     rows: int | None = key(
-        None, "A divisor of the number of agents; None for the divisor nearest to its square root.", least=1
+        None, "A divisor of the number of agents; None for the divisor nearest to its square root.", min=1
     )
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
@@ -129,7 +127,7 @@ class Complete:
 class Tree(Keys):
     """A tree: agent 0 is the root, and agent i > 0 is a child of agent (i - 1) // branching."""
 
-    branching: int = key(2, "Children of each agent; only the last agent with children may have fewer.", least=1)
+    branching: int = key(2, "Children of each agent; only the last agent with children may have fewer.", min=1)
 
     def build(self, agents: int, rng: np.random.Generator) -> Topology:
         """Make the graph; `rng` is not used."""
@@ -144,12 +142,12 @@ class WattsStrogatz(Keys):
     """
 
     neighbours: int = key(
-        10, "Number of neighbours of each agent in the ring, half on each side.", least=2, must="an even number >= 2"
+        10, "Number of neighbours of each agent in the ring, half on each side.", min=2, must="an even number >= 2"
     )
     rewire: float = key(
-        0.1, "Probability that an edge's far end is moved to an agent that is not yet a neighbour.", least=0, most=1
+        0.1, "Probability that an edge's far end is moved to an agent that is not yet a neighbour.", min=0, max=1
     )
-    resample: int = key(100, "Number of further draws if graphs are not connected.", least=0, most=MOST_DRAWS)
+    resample: int = key(100, "Number of further draws if graphs are not connected.", min=0, max=MOST_DRAWS)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -181,9 +179,7 @@ class Directed(Keys):
     The cycle connects every agent to every other, whatever links are drawn.
     """
 
-    p: float = key(
-        0.2, "Probability of each link that is not in the cycle, independently of the others.", least=0, most=1
-    )
+    p: float = key(0.2, "Probability of each link that is not in the cycle, independently of the others.", min=0, max=1)
 
     def build(self, agents: int, rng: np.random.Generator) -> OneWay:
         """Draw the graph."""

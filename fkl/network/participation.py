@@ -27,7 +27,7 @@ class Share(Keys):
     mean over all clients.
     """
 
-    share: float = key(0.5, "Probability that a client takes part in a round.", above=0, most=1)
+    share: float = key(0.5, "Probability that a client takes part in a round.", above=0, max=1)
 
     def idle(self, problem: Any) -> str:
         """A message if no client is absent, else empty."""
@@ -50,13 +50,13 @@ class Markov(Keys):
     """
 
     leave: float = key(
-        0.1, "Probability that a participating client does not take part in the next round.", least=0, most=1
+        0.1, "Probability that a participating client does not take part in the next round.", min=0, max=1
     )
     back: float = key(
         0.3,
         "Probability that an absent client takes part in the next round; absences last 1 / back rounds on average.",
         above=0,
-        most=1,
+        max=1,
     )
 
     @property
@@ -84,8 +84,8 @@ class Markov(Keys):
 class Schedule(Keys):
     """Clients take part in turn, a fixed number at a time; after each period, the next ones in order."""
 
-    clients: int = key(1, "Number of clients at a time.", least=1)
-    period: int = key(1, "Number of rounds for which the same clients take part.", least=1)
+    clients: int = key(1, "Number of clients at a time.", min=1)
+    period: int = key(1, "Number of rounds for which the same clients take part.", min=1)
 
     def idle(self, problem: Any) -> str:
         """A message if no client is absent, else empty."""
@@ -104,7 +104,7 @@ class Schedule(Keys):
 class Dropout(Keys):
     """Some clients drop out for good, each before a random round from the second on."""
 
-    share: float = key(0.3, "Share of the clients that drop out; their number is rounded.", least=0, most=1)
+    share: float = key(0.3, "Share of the clients that drop out; their number is rounded.", min=0, max=1)
 
     def idle(self, problem: Any) -> str:
         """A message if no client is absent, else empty."""

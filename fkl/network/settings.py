@@ -94,19 +94,19 @@ class Network(Keys):
         None,
         "Maximum number of scalars that a client may send in a round; None for no limit. A broadcast to all "
         "neighbours counts once.",
-        least=1,
+        min=1,
         must="a number of scalars >= 1, or null",
     )
     loss: float = key(
         0.0,
         "Probability that a message between two agents is lost; neither agent is notified.",
-        least=0,
+        min=0,
         below=1,
     )
     latency_s: float | None = key(
         None,
         "If both are given, the run records simulated communication seconds.",
-        least=0,
+        min=0,
         must="seconds >= 0, or null",
     )
     bandwidth_bytes_per_s: float | None = key(
@@ -126,20 +126,20 @@ class Network(Keys):
         0.0,
         "Spread between clients: standard deviation of the logarithm of a client's own mean, lognormal around "
         "`compute_s`. Every replicate draws its own times.",
-        least=0,
-        most=MOST_SPREAD,
+        min=0,
+        max=MOST_SPREAD,
     )
     compute_jitter: float = key(
         0.0,
         "Spread between rounds: standard deviation of the logarithm of a round's seconds around the client's mean.",
-        least=0,
-        most=MOST_SPREAD,
+        min=0,
+        max=MOST_SPREAD,
     )
     link_spread: float = key(
         0.0,
         "Spread between links: standard deviation of the logarithm of a client's latency, and of its bandwidth.",
-        least=0,
-        most=MOST_SPREAD,
+        min=0,
+        max=MOST_SPREAD,
     )
     deadline_s: float | None = key(
         None,

@@ -400,7 +400,7 @@ class Links(Protocol):
 class Failing(Keys):
     """Every edge is down in an iteration with the same probability, independently of other edges and iterations."""
 
-    p: float = key(0.1, "Probability that an edge is down, in both directions together.", least=0, below=1)
+    p: float = key(0.1, "Probability that an edge is down, in both directions together.", min=0, below=1)
 
     @property
     def always_up(self) -> bool:
@@ -426,7 +426,7 @@ class Gossip(Keys):
         "``edge`` is one random edge. ``matching`` is edges without common agents: each edge draws a number, and "
         "an edge is up if its number is the smallest among all edges of both its agents (Luby, 1986). Agents then "
         "only need to ask their neighbours.",
-        among=AWAKE,
+        choices=AWAKE,
     )
     always_up: ClassVar[bool] = False
     in_pairs: ClassVar[bool] = True
@@ -462,7 +462,7 @@ class Mobility(Keys):
     speed: float = key(
         0.01,
         "Speed of agents, in sides of the square per iteration.",
-        least=0,
+        min=0,
         must="a number >= 0, in sides of the square an iteration",
     )
 

@@ -67,17 +67,17 @@ ANSWERS = {
 }
 """Marks of an answer, by verdict."""
 
-ONE = Mark("near", "✓", "agrees by the one reading")
-OTHER = Mark("close", "v", "agrees by another reading only")
+AGREES_BY_CHOSEN = Mark("near", "✓", "agrees by the one reading")
+AGREES_OTHERWISE = Mark("close", "v", "agrees by another reading only")
 UNCLEAR = Mark("inside", "?", "cannot tell")
-SPREAD = Mark("inside", "∈", "cannot tell: only inside a variant's spread")
+WITHIN_SPREAD = Mark("inside", "∈", "cannot tell: only inside a variant's spread")
 DIFFERENT = Mark("far", "✗", "differs by every reading that was run")
 FOLLOWS = Mark("time", "=", "follows from other cells or from the method")
 EARLY = Mark("preview", "p", "preview: fewer replicates than the paper's")
 MISSING = Mark("missing", "–", "not run")
 TIME = Mark("time", "t", "run time, no verdict")
 
-COUNTED = (ONE, OTHER, UNCLEAR, SPREAD, DIFFERENT)
+COUNTED = (AGREES_BY_CHOSEN, AGREES_OTHERWISE, UNCLEAR, WITHIN_SPREAD, DIFFERENT)
 """Outcomes that are evidence: our replicates are not fewer than the paper's, and another outcome was possible."""
 OUTCOMES = (*COUNTED, FOLLOWS, EARLY, MISSING, TIME)
 """Possible outcomes of a cell."""
@@ -165,7 +165,7 @@ class CellAnswer:
         return not np.isnan(self.ours)
 
     @property
-    def named(self) -> str:
+    def label(self) -> str:
         """The reading, with a prefix if it is a preview."""
         return PREVIEW * self.preview + self.reading if self.reading else ""
 
@@ -265,7 +265,7 @@ class PublishedCell:
         return self.unit in TIMES
 
     @property
-    def apart(self) -> Mark | None:
+    def why_not_counted(self) -> Mark | None:
         """The mark that explains why the cell is not counted; None if it is counted."""
         # Why the cell is not counted: no verdict for times, or no finished run with enough replicates
         if self.is_time:
@@ -280,23 +280,23 @@ class PublishedCell:
             reading = builds_on.get(reading, AS_STATED)
         return reading
 
-    def by(self, reading: str, builds_on: Mapping[str, str]) -> str:
+    def verdict_under(self, reading: str, builds_on: Mapping[str, str]) -> str:
         """The verdict by a reading; empty if there is none."""
         return self.verdicts.get(self.read_as(reading, builds_on), "")
 
     def outcome(self, reading: str, builds_on: Mapping[str, str]) -> Mark:
         """Outcome of the cell if this is the paper's one reading."""
         # Not counted, or the verdict by the one reading, and only then those of the others
-        if self.apart is not None:
-            return self.apart
-        if self.by(reading, builds_on) == AGREES:
-            return ONE
+        if self.why_not_counted is not None:
+            return self.why_not_counted
+        if self.verdict_under(reading, builds_on) == AGREES:
+            return AGREES_BY_CHOSEN
         found = {*self.verdicts.values()}
         # Another reading agrees, or one is undecided: because of the text's reading, or by a variant only
         if AGREES in found:
-            return OTHER
+            return AGREES_OTHERWISE
         if CANNOT_TELL in found:
-            return UNCLEAR if self.verdicts.get(AS_STATED) == CANNOT_TELL else SPREAD
+            return UNCLEAR if self.verdicts.get(AS_STATED) == CANNOT_TELL else WITHIN_SPREAD
         return DIFFERENT
 
     def judged_by(self, reading: str, builds_on: Mapping[str, str], order: Sequence[str]) -> "PublishedCell":
@@ -306,7 +306,7 @@ class PublishedCell:
             return replace(self, one_reading=reading)
         # The verdict that decided the mark, and the first reading that gave it
         mark, reading_used = self.outcome(reading, builds_on), self.read_as(reading, builds_on)
-        wanted = AGREES if mark == OTHER else CANNOT_TELL if mark in (SPREAD, UNCLEAR) else None
+        wanted = AGREES if mark == AGREES_OTHERWISE else CANNOT_TELL if mark in (WITHIN_SPREAD, UNCLEAR) else None
         names = sorted(self.verdicts, key=[*order, *self.verdicts].index)
         decided = next((name for name in names if self.verdicts[name] == wanted), reading_used)
         return replace(self, mark=mark, one_reading=reading_used, decided_by=decided)
@@ -316,24 +316,24 @@ class PublishedCell:
         """Our number by the reading that decided the mark, or by another one; None if nothing was run."""
         # The answer that decided the mark comes first
         ran = [one for one in self.answers if one.ran]
-        return next((one for one in ran if one.named == self.decided_by), ran[0] if ran else None)
+        return next((one for one in ran if one.label == self.decided_by), ran[0] if ran else None)
 
     def answer_by_reading(self, reading: str) -> CellAnswer | None:
         """Our number by a reading, or its preview if there is nothing else."""
         # A finished run before a preview, which has too few replicates
         for like in (reading, PREVIEW + reading):
             for candidate in self.answers:
-                if candidate.ran and candidate.named == like:
+                if candidate.ran and candidate.label == like:
                     return candidate
         return None
 
     @property
-    def described(self) -> CellAnswer | None:
+    def answer_to_text(self) -> CellAnswer | None:
         """Our number by the paper's text."""
         return self.answer_by_reading(AS_STATED)
 
     @property
-    def by_one(self) -> CellAnswer | None:
+    def answer_by_chosen(self) -> CellAnswer | None:
         """Our number by the paper's one reading."""
         return self.answer_by_reading(self.one_reading)
 
@@ -382,7 +382,7 @@ class PublishedCell:
             "verdict": one.verdict,
             "within_percent": one.test.within if one.test is not None else np.nan,
             "why": one.why,
-            "reading": one.named,
+            "reading": one.label,
             "switch": one.switch,
             "rounding": self.rounding,
             "of": one.replicates or one.n,
@@ -489,7 +489,7 @@ def judge_answers(cells: Sequence[PublishedCell], tried: int) -> list[PublishedC
     curves = defaultdict(list)
     for at, cell in enumerate(cells):
         for number, one in enumerate(cell.answers if cell.curve else ()):
-            curves[cell.claim, one.named, one.switch].append((at, number))
+            curves[cell.claim, one.label, one.switch].append((at, number))
     for points in curves.values():
         several = [tests[at][number] for at, number in points]
         compared = [one.test for one in several if one.test is not None]

@@ -18,13 +18,13 @@ import pandas as pd
 
 from fkl.config import experiments
 from fkl.papers.cells import (
+    AGREES_BY_CHOSEN,
+    AGREES_OTHERWISE,
     AS_STATED,
     DIFFERENT,
-    ONE,
-    OTHER,
     OUTCOMES,
-    SPREAD,
     UNCLEAR,
+    WITHIN_SPREAD,
     Mark,
     PublishedCell,
     judge_answers,
@@ -68,7 +68,7 @@ class Evidence:
     @cached_property
     def counted(self) -> list[Claim]:
         """Claims that are evidence."""
-        return [claim for claim in self.claims if claim[0].apart is None]
+        return [claim for claim in self.claims if claim[0].why_not_counted is None]
 
     @property
     def tried(self) -> int:
@@ -118,14 +118,14 @@ class Evidence:
         """A row of `shares_table`: numbers of claims that agree, and that would agree with false numbers."""
         # Verdicts by the one reading, and how many would agree if the printed numbers were false
         outcomes = [outcome for _, outcome in self.outcomes]
-        by_one = [claim[0].by(self.reading, self.builds_on) for claim in self.counted]
+        by_one = [claim[0].verdict_under(self.reading, self.builds_on) for claim in self.counted]
         false = {
             f"times_{factor}": self._false_numbers(lambda claim, by=factor: [[by * cell.number for cell in claim]])  # type: ignore[misc]
             for factor in FACTORS
         }
-        false["another_methods"] = self._false_numbers(self._of_others)
+        false["another_methods"] = self._false_numbers(self._numbers_of_other_methods)
         # Undecided claims count neither as agreeing nor as differing
-        unclear = outcomes.count(UNCLEAR) + outcomes.count(SPREAD)
+        unclear = outcomes.count(UNCLEAR) + outcomes.count(WITHIN_SPREAD)
         return {
             "paper": self.paper,
             "cells": len(self.counted),
@@ -133,7 +133,7 @@ class Evidence:
             "by_one_reading": self.count_agreeing(self.reading),
             "reading": self.reading,
             "readings_tried": self.tried,
-            "by_some_reading": outcomes.count(ONE) + outcomes.count(OTHER),
+            "by_some_reading": outcomes.count(AGREES_BY_CHOSEN) + outcomes.count(AGREES_OTHERWISE),
             "not": outcomes.count(DIFFERENT),
             "cannot_tell": unclear,
             "differ_by_one_reading": by_one.count(DIFFERS),
@@ -144,7 +144,7 @@ class Evidence:
 
     def count_agreeing(self, reading: str) -> int:
         """Number of claims that agree by this reading."""
-        return sum(claim[0].by(reading, self.builds_on) == AGREES for claim in self.counted)
+        return sum(claim[0].verdict_under(reading, self.builds_on) == AGREES for claim in self.counted)
 
     def _false_numbers(self, numbers: "Callable[[Claim], list[list[float]]]") -> tuple[dict[str, float], int]:
         """Number of claims that would agree with false numbers, by `SHARES`, and number of claims with such numbers.
@@ -174,13 +174,13 @@ class Evidence:
 
         # Even with false numbers, the best reading may be chosen, so this is the fair comparison
         by_reading = {
-            reading: count(lambda cell, reading=reading: cell.by(reading, self.builds_on) == AGREES)  # type: ignore[misc]
+            reading: count(lambda cell, reading=reading: cell.verdict_under(reading, self.builds_on) == AGREES)  # type: ignore[misc]
             for reading in self.readings
         }
         some = count(lambda cell: AGREES in cell.verdicts.values())
         return dict(zip(SHARES, (by_reading[AS_STATED], max(by_reading.values()), some), strict=True)), len(of)
 
-    def _of_others(self, claim: Claim) -> list[list[float]]:
+    def _numbers_of_other_methods(self, claim: Claim) -> list[list[float]]:
         """Printed numbers of other methods in the same setting, or else on the same data in the same table."""
         # The other methods' claims on the same data and metric
         first, settings = claim[0], [cell.setting for cell in claim]

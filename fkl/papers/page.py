@@ -203,7 +203,7 @@ class PaperView:
             for claim in claims
             for cell in claim
             for one in cell.answers
-            if cell.number and one.named == cell.read_as(reading, builds_on)
+            if cell.number and one.label == cell.read_as(reading, builds_on)
         ]
 
 

@@ -69,7 +69,7 @@ def reproduce_papers(papers: Sequence[str] = (), fail_fast: bool = False, readin
     played = PlayedSweeps(sweeps := in_turn(papers, left_out))
     pool = ThreadPoolExecutor(AT_ONCE)
     try:
-        list(pool.map(partial(played.play, fail_fast=fail_fast), sweeps))
+        list(pool.map(partial(played.run_paper_sweep, fail_fast=fail_fast), sweeps))
     finally:
         pool.shutdown(cancel_futures=True)
     if not (fail_fast and played.failed):
@@ -106,7 +106,7 @@ class PlayedSweeps:
         self.failed: list[str] = []
         self.of = len(sweeps)
 
-    def play(self, sweep: Sweep, fail_fast: bool) -> None:
+    def run_paper_sweep(self, sweep: Sweep, fail_fast: bool) -> None:
         """Run a sweep; with fail_fast, do nothing after a failure."""
         # Nothing begins after a failure that should end all
         if fail_fast and self.failed:

@@ -89,7 +89,11 @@ def _paper_view(name: str, found: Collected, store: Store) -> PaperView:
 
 def _run_digests(cell: PublishedCell) -> list[str]:
     """Digests of the runs that gave our numbers; the run by the one reading is last."""
-    return [*dict.fromkeys(ours.run for ours in (cell.described, cell.by_one) if ours is not None and ours.run)]
+    return [
+        *dict.fromkeys(
+            ours.run for ours in (cell.answer_to_text, cell.answer_by_chosen) if ours is not None and ours.run
+        )
+    ]
 
 
 def _run_command(run: FinishedRun) -> str:
@@ -104,7 +108,7 @@ def _program_table(cells: Sequence[PublishedCell], commands: dict[str, str]) -> 
     for cell in cells:
         row: dict[str, Any] = {"paper": cell.paper, "table": cell.table, **dict(zip(KEY, cell.key, strict=True))}
         row |= {"unit": cell.unit, "published": cell.published}
-        for name, ours in (("as_described", cell.described), ("by_one_reading", cell.by_one)):
+        for name, ours in (("as_described", cell.answer_to_text), ("by_one_reading", cell.answer_by_chosen)):
             our_columns = (ours.ours, ours.spread, ours.n, ours.run) if ours is not None else (np.nan, np.nan, 0, "")
             row |= dict(zip((name, f"{name}_spread", f"{name}_n", f"{name}_run"), our_columns, strict=True))
         last = ["", *_run_digests(cell)][-1]

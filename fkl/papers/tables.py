@@ -189,7 +189,7 @@ def wide_frame(cells: Sequence[PublishedCell], layout: Layout) -> pd.DataFrame:
         of_row[PUBLISHED].setdefault(column, cell.value)
         for answer in cell.answers:
             if answer.reading and answer.ran:
-                of_row.setdefault(answer.named, {}).setdefault(column, answer.ours)
+                of_row.setdefault(answer.label, {}).setdefault(column, answer.ours)
     lines = [
         {**dict(zip(rows, row, strict=True)), "reading": reading, **numbers}
         for row, by_reading in grid.items()
@@ -226,7 +226,7 @@ def table_verdict(evidence: Evidence, number: str) -> str:
             return "No verdict: nothing was run."
         return "No verdict: only run times." if {*marks} <= {TIME, MISSING} else "No verdict: nothing to compare."
     # How many agree as described, by another reading, by none, or are undecided
-    described = sum(cell.by(AS_STATED, evidence.builds_on) == AGREES for cell in counted)
+    described = sum(cell.verdict_under(AS_STATED, evidence.builds_on) == AGREES for cell in counted)
     some = sum(AGREES in cell.verdicts.values() for cell in counted)
     differ = marks.get(DIFFERENT, 0)
     rest = {

@@ -541,7 +541,7 @@ def _log_ticks(low: float, high: float, most: int) -> FixedLocator | MaxNLocator
 
 
 def _drop_close_ticks(ticks: Array, least: float) -> list[float]:
-    """Those ticks, from left to right, whose logarithms differ by more than this."""
+    """Drop ticks, from the left, that are too close on the log axis: their logarithms differ by at most `least`."""
     kept: list[float] = []
     for tick in ticks:
         if not kept or math.log(tick / kept[-1]) > least:

@@ -305,7 +305,7 @@ def _move_to_place(folder: Path, run: Run) -> None:
         if not _is_mine(run):
             raise CannotWriteError(f"{run.folder}: has files that did not exist when the run began")
         aside = next(one for one in _numbered_folders(run.broken_folder) if not one.exists())
-        print_note(f"{run.folder}: {find_damage(place)}; moved to {aside}, and the run is made again")
+        print_note(f"{run.folder}: {find_damage(place)}; moved to {aside}, and the run is repeated")
         aside.parent.mkdir(parents=True, exist_ok=True)
         place.rename(aside)
     folder.replace(place)

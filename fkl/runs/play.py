@@ -152,7 +152,7 @@ def finish_run(run: Run, experiment: Experiment, tables: Tables, folder: Path, d
     # What was run, and on which data
     # Entries of provenance.json about the run itself
     problem = experiment.problem
-    is_own_table = hasattr(run.dataset, "reading")  # the user's own table
+    is_own_table = hasattr(run.dataset, "file_format")  # the user's own table
     notes: dict[str, Any] = {
         **run_identity(run),
         "sizes": experiment.task.describe_data(),

@@ -61,8 +61,10 @@ def write_predictions(
     # All cells as a data set's reader returns them, None if they are missing
     raw = own_file.read_bytes(path := str(rows))
     typed = rows.suffix.lower() in typed_file.FORMATS
-    reading = model.encoder.reading
-    columns = typed_file.read_typed_file(path, raw, reading) if typed else csv_file.read_csv_file(path, raw, reading)
+    file_format = model.encoder.file_format
+    columns = (
+        typed_file.read_typed_file(path, raw, file_format) if typed else csv_file.read_csv_file(path, raw, file_format)
+    )
     csv_file.require_rows(path, columns.rows, least=1)
     columns = columns.with_zeros(model.encoder.columns)
     # The file's own text, but typed numbers and dates as such, which need no notation
@@ -184,7 +186,7 @@ def errors_across(model: SavedModel, frame: "DataFrame", target: str, replicate:
     numbered = column != model.about.site_column and whose.str.isdecimal().all() and not {*whose} <= {*sites}
     functions = [str(number) for number in range(len(model.about.sites))] if numbered else sites
     has_words = model.classes.dtype.kind == "U"
-    numbers = Encoder((target,), reading=model.encoder.reading)
+    numbers = Encoder((target,), file_format=model.encoder.file_format)
     targets = frame[target].astype(str).to_numpy() if has_words else numbers.x(frame)[:, 0]
     # Errors of each model on each site's rows
     table: dict[str, list[object]] = {"function": [*functions]}

@@ -16,8 +16,8 @@ from fkl.conditions.privacy import Noise
 from fkl.config.loading import Run, load_engine, load_run
 from fkl.config.settings import STOP_WHEN
 from fkl.contract.world import Algorithm, World
-from fkl.engines.apart import BY_ITSELF, Alone, OneAgainstRest, pooled_task, why_not
 from fkl.engines.base import Experiment, Numba
+from fkl.engines.per_world import BY_ITSELF, OneAgainstRest, WithoutFederation, pooled_task, why_not
 from fkl.engines.rounds import Chunk, kinds_sent
 from fkl.kernels.dictionary import AroundMedian
 from fkl.runs.finished_runs import FinishedRun
@@ -89,7 +89,7 @@ def prepare_run(run: Run) -> Experiment:
     if task.class_by_class:
         method = OneAgainstRest(method)
     if settings.learners != "federated":
-        method = Alone(method)
+        method = WithoutFederation(method)
     experiment = Experiment(
         problem=task.problem,
         dictionary=kernels,
@@ -134,7 +134,7 @@ class Stopping(Numba):
         As in `fkl.runs.tables.Tables`.
     """
 
-    all_together: ClassVar[bool] = True
+    needs_all_replicates: ClassVar[bool] = True
 
     def __init__(self, experiment: Experiment, when: str, cache: Path) -> None:
         self.name, self.bank = experiment.engine.name, experiment.engine.bank  # type: ignore[misc]

@@ -57,10 +57,10 @@ def make_records(experiment: Experiment, chunks: Iterable[Chunk], cache: Path | 
     """Turn the results of the rounds into tables; `cache` is the folder for losses in hindsight."""
     import pandas as pd
 
-    beside = find_comparison(experiment, cache)
+    hindsight = find_comparison(experiment, cache)
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in TABLES}
     for chunk in chunks:
-        for name, tables in _tables_of_chunk(experiment, chunk, beside).items():
+        for name, tables in _tables_of_chunk(experiment, chunk, hindsight).items():
             parts[name] += map(pd.DataFrame, tables)
     return Records(**{name: pd.concat(tables, ignore_index=True) for name, tables in parts.items()})
 
@@ -260,15 +260,15 @@ def find_comparison(experiment: Experiment, cache: Path | None) -> Any:
     return experiment.task.hindsight_losses(experiment.algorithm, experiment.dictionary, cache)
 
 
-def _tables_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> dict[str, Iterable[Values]]:
+def _tables_of_chunk(experiment: Experiment, chunk: Chunk, hindsight: Any) -> dict[str, Iterable[Values]]:
     """The tables by name, each in parts; the table of clients has some rows per part."""
     # Columns from the judge, the ledger and the conditions, by round and by client
     problem, R = experiment.problem, chunk.ledger.shape[0]
     T, K = len(chunk.elapsed), problem.clients
     replicates, elapsed = np.arange(chunk.first, chunk.first + R), chunk.seconds_per_replicate()
-    task_columns = experiment.task.columns(chunk.judge, elapsed, beside)
+    task_columns = experiment.task.columns(chunk.judge, elapsed, hindsight)
     sent = _traffic_columns(chunk.ledger)
-    by_round = task_columns.rounds | _columns_of_conditions(experiment, R) | dict(chunk.by_round) | sent.rounds
+    by_round = task_columns.rounds | _columns_of_conditions(experiment, R) | dict(chunk.round_columns) | sent.rounds
     by_client = with_accuracies(task_columns.clients) | sent.clients
     by_round = with_accuracies({name: values[:T] for name, values in by_round.items()})
 
@@ -277,7 +277,9 @@ def _tables_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> dict[
     rounds |= {name: values.T.ravel() for name, values in by_round.items()}
     # The summary has the last round, and columns that exist only at the end
     summary: Values = {"replicate": replicates}
-    summary |= {name: values[-1] for name, values in by_round.items()} | task_columns.summary | dict(chunk.told)
+    summary |= (
+        {name: values[-1] for name, values in by_round.items()} | task_columns.summary | dict(chunk.summary_columns)
+    )
     summary.pop("runtime_s", None)
     if chunk.stopped_at is not None:
         summary["stopped_at"] = np.full(R, chunk.stopped_at)
@@ -298,7 +300,7 @@ def _tables_of_chunk(experiment: Experiment, chunk: Chunk, beside: Any) -> dict[
     return {"rounds": [rounds], "clients": clients(), "summary": [summary]}
 
 
-def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) -> Values:
+def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, hindsight: Any) -> Values:
     """Columns of the first rounds as means over replicates, which may still be running; one row per round.
 
     Parameters
@@ -307,10 +309,10 @@ def rounds_so_far(experiment: Experiment, chunk: Chunk, done: int, beside: Any) 
     chunk : Chunk
     done : int
         Number of rounds that their judge has recorded.
-    beside : see `Tables.comparison`
+    hindsight : see `Tables.comparison`
     """
     # The same columns, but only so far and as means
-    columns = experiment.task.by_round(chunk.judge, chunk.seconds_per_replicate(), beside)
+    columns = experiment.task.by_round(chunk.judge, chunk.seconds_per_replicate(), hindsight)
     columns |= _columns_of_conditions(experiment, chunk.ledger.shape[0]) | _traffic_columns(chunk.ledger).rounds
     return {name: values[:done].mean(axis=1) for name, values in with_accuracies(columns).items()}
 

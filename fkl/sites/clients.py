@@ -15,7 +15,7 @@ from fkl.contract.world import ClientRows, World
 from fkl.data.baselines import CONSTANTS, baseline_errors
 from fkl.data.problem import Problem, Scale, Table
 from fkl.kernels.functions import SavedFunction
-from fkl.sites.configuration import Ends, SharedFacts, loss_of, method_of, require_two
+from fkl.sites.configuration import SharedFacts, SiteRanges, loss_of, method_of, require_two
 from fkl.tasks import task_of
 from fkl.wire import Channel
 
@@ -171,7 +171,7 @@ def kind_of(run: Run) -> type[StreamClients]:
     return StreamClients if task_of(run.algo).judged_as_it_learns else BatchClients
 
 
-def ends_of(run: Run, table: Table, clients_per_site: int, site: int) -> Ends:
+def ends_of(run: Run, table: Table, clients_per_site: int, site: int) -> SiteRanges:
     """Facts that a site reports for the common scale, before it knows the scale."""
     if loss_of(run).classes:
         require_two(np.unique(table.y).tolist(), run)
@@ -183,7 +183,7 @@ def ends_of(run: Run, table: Table, clients_per_site: int, site: int) -> Ends:
         rows = kind_of(run)(run, facts, table, site).learned_from if clients_per_site <= len(table.y) else all_rows
     except FklError:  # too few rows for its clients: it is refused once all sites are connected
         rows = all_rows
-    return Ends.from_table(table, run.settings.scaling, rows)
+    return SiteRanges.from_table(table, run.settings.scaling, rows)
 
 
 def _join_functions(functions: Sequence[SavedFunction]) -> SavedFunction:

@@ -142,7 +142,7 @@ def in_order(table: Table, names: Sequence[str]) -> Table:
 
 
 @dataclass(frozen=True)
-class Ends:
+class SiteRanges:
     """Facts about a site's rows for a scale that all sites share; empty if nothing is scaled.
 
     Parameters
@@ -166,7 +166,7 @@ class Ends:
         require(finite, "ranges", "with NaN or infinity", "finite numbers")
 
     @classmethod
-    def from_table(cls, table: Table, scaling: str, rows: NDArray[np.bool_]) -> "Ends":
+    def from_table(cls, table: Table, scaling: str, rows: NDArray[np.bool_]) -> "SiteRanges":
         """Facts about a site's training rows, which `rows` (n,) marks."""
         if scaling == "none":
             return cls(table.feature_names)
@@ -176,14 +176,14 @@ class Ends:
         low, high = (tuple(float(getattr(one, end)()) for one in columns) for end in ("min", "max"))
         return cls(table.feature_names, low, high, norm)
 
-    def in_order(self, columns: Sequence[str]) -> "Ends":
+    def in_order(self, columns: Sequence[str]) -> "SiteRanges":
         """A copy with its features in this order."""
         order = [0, *(1 + self.columns.index(name) for name in columns)][: len(self.low)]
         low, high = (tuple(end[place] for place in order) for end in (self.low, self.high))
         return replace(self, columns=tuple(columns), low=low, high=high)
 
 
-def common_scale(ends: Sequence[Ends], run: Run) -> Scale:
+def common_scale(ends: Sequence[SiteRanges], run: Run) -> Scale:
     """The scale of all sites' rows, from the ends that sites report. Features are in the first site's order.
 
     The smallest and largest target become the classes -1 and 1 for a loss of classes.

@@ -34,7 +34,7 @@ from fkl.conditions.privacy import Central
 from fkl.config.loading import Run
 from fkl.contract.lone_party import LoneServer
 from fkl.sites.clients import kind_of
-from fkl.sites.configuration import Ends, SharedFacts, common_scale, method_of, noise_of, require_site, run_of
+from fkl.sites.configuration import SharedFacts, SiteRanges, common_scale, method_of, noise_of, require_site, run_of
 from fkl.sites.masks import LEAST_OF_SUM, PHASES, Sum, without_padding
 from fkl.sites.messages import (
     GONE,
@@ -106,7 +106,7 @@ class SitesServer:
         self._out: dict[int, str] = {}  # sites that were refused twice for the same reason, and that reason
         self._next_word = 0.0
         self._nodes, self._next_look = list[int](), 0.0
-        self._ends: dict[int, Ends] = {}
+        self._ends: dict[int, SiteRanges] = {}
         self._columns: list[str] = []
         self.lost = RoundTraffic()
         self._written = -np.inf
@@ -185,7 +185,7 @@ class SitesServer:
     # --- who is connected
 
     def _poll_sites(self, silent: set[int] = frozenset()) -> None:  # type: ignore[assignment]
-        """From time to time, ask nodes that are no site yet, or silent, for their identity; process their answers."""
+        """Periodically ask unidentified or silent nodes for their identity, and process their answers."""
         # Look for new nodes from time to time, not in every poll
         now, playing = time.monotonic(), {one.node for one in self.members.values() if not one.away} - silent
         if now >= self._next_look:
@@ -211,7 +211,7 @@ class SitesServer:
             rows, columns = int(about["rows"]), list(about["columns"])
             require_site(rows, columns, self._columns or columns, self._clients_per_site)
             low, high = (tuple(map(float, about[name])) for name in ("low", "high"))
-            ends = Ends(tuple(map(str, columns)), low, high, float(about["norm"]))
+            ends = SiteRanges(tuple(map(str, columns)), low, high, float(about["norm"]))
             ends.require_finite()
             # It may be a site that was away: then it must have the same rows and the same memory as before
             session, before = str(about["session"]), self.members.get(k, Member(node, rows, away=True))

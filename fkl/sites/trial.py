@@ -78,7 +78,7 @@ def run_trial(project: Path, files: Sequence[Path], folder: Path) -> int:
             raise FklError(place, help=deployment.last_errors())
         if kind != "files":
             log = folder / ("run.log" if deployment.status else "superlink.log")
-            raise FklError(f"the server has ended early: see {log}; {GOES_ON}", help=deployment.last_errors())
+            raise FklError(f"the server ended early: see {log}; {GOES_ON}", help=deployment.last_errors())
     for line in _what_is_left(folder / "flower" / Path(place).name, files):
         print_lines(line)
     return deployment.status

@@ -176,7 +176,7 @@ def from_rows(losses_a: ArrayLike, losses_b: ArrayLike, rows: ArrayLike) -> Diff
     S = len(a)
     if S > MOST_SEEDS:
         raise FklError(
-            f"{S} seeds share their rows, and the claim is other rows: at most {MOST_SEEDS} seeds may, "
+            f"{S} seeds share their rows, and the claim is about other rows: at most {MOST_SEEDS} seeds may, "
             "or each seed needs its own portion"
         )
     judged = ~np.isnan(a)
@@ -235,7 +235,7 @@ def from_clients(errors_a: ArrayLike, errors_b: ArrayLike) -> Difference:
     K = a.shape[1]
     if K < LEAST_CLIENTS:
         raise FklError(
-            f"the claim is other clients, but there are {count_of(K, 'natural client')}: {LEAST_CLIENTS} are needed"
+            f"the claim is about other clients; there are {count_of(K, 'natural client')}: {LEAST_CLIENTS} are needed"
         )
     failed_a, failed_b = (_failed_seeds(errors) for errors in (a, b))
     if (failed_a | failed_b).any():

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 
 from fkl.basics.errors import count_of
-from fkl.engines.apart import why_not
+from fkl.engines.per_world import why_not
 from fkl.report.compare.row_order import about_alone
 from fkl.screen.units import bytes_of
 from fkl.statistics.intervals import wilson_interval

@@ -335,7 +335,7 @@ def rows_of(plan: Plan, dataset: PlannedPart, side: str, number: int) -> str:
     """
     portion = f"{number}_of_{portions}" if (portions := portions_of(plan, dataset)) else f"{number}"
     rows = f"{side}_{portion}"
-    return rows if (read := _always_read(plan, dataset)) is None else one_in(rows, *read)
+    return rows if (read := _rows_always_read(plan, dataset)) is None else one_in(rows, *read)
 
 
 def draws_blocks(plan: Plan, dataset: PlannedPart) -> bool:
@@ -344,7 +344,7 @@ def draws_blocks(plan: Plan, dataset: PlannedPart) -> bool:
 
 
 @cache
-def _always_read(plan: Plan, dataset: PlannedPart) -> tuple[NDArray[np.int64], int | NDArray[np.int64]] | None:
+def _rows_always_read(plan: Plan, dataset: PlannedPart) -> tuple[NDArray[np.int64], int | NDArray[np.int64]] | None:
     """Group of each row, and number of rows that a run reads; None if seeds read different rows of a part.
 
     A partition such as iid reads the first of the rows that it gets, in every seed; by_site the first of each group.

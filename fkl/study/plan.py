@@ -14,7 +14,7 @@ from fkl.config.choices import GROUPS, Choices, read_mapping, read_text, tuned_k
 from fkl.config.compose import compose_config, keys_of, quote_word, read_words
 from fkl.config.loading import Run, import_object, load_run, type_of_key
 from fkl.config.settings import Settings
-from fkl.engines.apart import why_not
+from fkl.engines.per_world import why_not
 from fkl.statistics.differences import MOST_SEEDS
 from fkl.statistics.power import LOOKS, PILOT
 from fkl.study.space import Range

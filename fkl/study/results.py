@@ -73,7 +73,7 @@ class Judged:
         """A copy with the runs of the first seeds only."""
         return replace(self, notes={method: notes[:seeds] for method, notes in self.notes.items()}, refused=[])
 
-    def so_far(self) -> "Judged":
+    def until_decided(self) -> "Judged":
         """A copy with the seeds requested so far; more seeds are requested until all pairs are decided."""
         for seeds in self.plan.stops:
             now = self.after(seeds)
@@ -345,7 +345,7 @@ def judged_on(plan: Plan, dataset: PlannedPart) -> Judged | None:
         return None
     metrics = [note["metric"] for note in ended if "metric" in note] or ["error"]
     metric = max(dict.fromkeys(metrics), key=metrics.count)
-    return Judged(plan, dataset, metric, notes, portions_of(plan, dataset)).so_far()
+    return Judged(plan, dataset, metric, notes, portions_of(plan, dataset)).until_decided()
 
 
 def study_stages(plan: Plan, dataset: PlannedPart) -> Iterator[tuple[str, list[StudyJob]]]:

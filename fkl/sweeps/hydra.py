@@ -129,7 +129,7 @@ def run_sweep(
     """
     os.environ["PYTHONSAFEPATH"] = "1"  # otherwise workers would find their modules in the current folder first
     choices = Choices(*folders)
-    of_runs, params, overrides = of_jobs(words, folders)
+    run_words, params, overrides = job_words(words, folders)
     config = composed_node([word for word in words if OF_HYDRA.match(word)])
     require_allowed(config.hydra)
     sweeper = config.hydra.sweeper
@@ -155,10 +155,10 @@ def run_sweep(
     require_folder("hydra.sweep.dir", folder)
     sweeper.params = params
     HydraConfig.instance().set_config(config)
-    shared = [word for word in of_runs if not is_hydras(word)]
+    shared = [word for word in run_words if not is_hydras(word)]
     context = HydraContext(config_loader=JobLoader(folders, shared), callbacks=NoCallbacks())  # type: ignore[arg-type]
     alone = config.hydra.launcher._target_.endswith("BasicLauncher")  # progress bars of several workers would mix
-    swept = [*params, *(one.get_key_element().lstrip("+") for one in parse_words(of_runs) if one.is_sweep_override())]
+    swept = [*params, *(one.get_key_element().lstrip("+") for one in parse_words(run_words) if one.is_sweep_override())]
     plan = {"jobs": jobs, "fail_fast": fail_fast, "swept": swept, "quiet": quiet, "progress": alone and not quiet}
     with note_results(Path(folder), plan, quiet):
         if sweeper._target_ == optuna.TARGET:
@@ -167,18 +167,18 @@ def run_sweep(
         else:
             made = Plugins.instance().instantiate_sweeper(hydra_context=context, task_function=run_job, config=config)
         made.launcher = Launcher(made.launcher)
-        made.sweep([word for word in of_runs if word not in shared])
+        made.sweep([word for word in run_words if word not in shared])
 
 
-def of_jobs(words: Sequence[str], folders: Sequence[Path]) -> tuple[list[str], dict[str, str], list[Override]]:
+def job_words(words: Sequence[str], folders: Sequence[Path]) -> tuple[list[str], dict[str, str], list[Override]]:
     """Words of a sweep's jobs: the given words, the sweep of an experiment that they choose, and both merged."""
     given = [word for word in words if not OF_HYDRA.match(word)]
     chosen = [word for word, one in zip(given, parse_words(given), strict=True) if not one.is_sweep_override()]
     swept = sweep_of(read_words(chosen), folders)
     words = quoted_for_sweep([*given, *(f"{key}={value}" for key, value in swept.items())], folders)
-    of_runs = words[: len(given)]
+    run_words = words[: len(given)]
     params = {key: word.partition("=")[2] for key, word in zip(swept, words[len(given) :], strict=True)}
-    return of_runs, params, optuna.merge_overrides(params, of_runs)
+    return run_words, params, optuna.merge_overrides(params, run_words)
 
 
 def composed_node(words: Sequence[str]) -> DictConfig:

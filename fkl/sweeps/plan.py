@@ -13,7 +13,7 @@ from fkl.config.loading import Run, load_run
 from fkl.runs.forecast import Forecast, forecast_run
 from fkl.screen.units import bytes_of, seconds_text
 from fkl.sweeps.count import count_jobs, each_job
-from fkl.sweeps.hydra import OF_HYDRA, composed_node, of_jobs
+from fkl.sweeps.hydra import OF_HYDRA, composed_node, job_words
 
 WITHOUT_SHAPE = ("seed", "replicates", "paths", "out", "logger", "objective", "checkpoint_s")
 """Keys that do not change a run's time, or change it only in proportion."""
@@ -30,7 +30,7 @@ def plan_sweep(words: Sequence[str], folders: Sequence[Path] = ()) -> tuple[list
         The same errors as those of the sweep and of all its runs.
     """
     names = Choices(*folders).names
-    _, _, overrides = of_jobs(words, folders)
+    _, _, overrides = job_words(words, folders)
     sweeper = composed_node([word for word in words if OF_HYDRA.match(word)]).hydra.sweeper
     jobs = count_jobs(sweeper, overrides, names)
     runs = [load_run(compose_config(*job, folders=folders), job) for job in each_job(overrides, names)]

@@ -505,20 +505,20 @@ class HoldOut(Keys):
         0.3,
         "Share of each client's samples that are drawn as test samples. A method never learns from these. A data "
         "set with its own test set overrules this key.",
-        least=0,
+        min=0,
         below=1,
     )
     fold: int | None = key(
         None,
         "For cross-validation: set the test samples aside and test on this fifth of the other samples.",
-        least=0,
+        min=0,
         below=FOLDS,
     )
     test_on: str = key(
         "drawn",
         "Draw the test samples, or take those of each client's last rounds, which a method on the stream predicts "
         "last.",
-        among=("drawn", "last"),
+        choices=("drawn", "last"),
     )
 
     @property
@@ -540,13 +540,13 @@ class Batched(HoldOut):
     losses: ClassVar[tuple[str, ...]] = ("square", "logistic")
     """Losses that the method can minimise."""
 
-    iterations: int = key(2000, "Number of iterations k.", least=1, most=1_000_000_000)
+    iterations: int = key(2000, "Number of iterations k.", min=1, max=1_000_000_000)
     loss: str = key(
         "square",
         "(y - f)^2; log(1 + exp(-y f)) for a target of two classes; for more classes, the squared errors of one "
         "function for each class, or -log of the softmax. Only methods that descend at a server learn more than "
         "two classes.",
-        among=("square", "logistic", "one_vs_rest", "softmax"),
+        choices=("square", "logistic", "one_vs_rest", "softmax"),
     )
     lam: float = key(1e-3, "Regularisation lambda of the sum over all clients.", above=0)
 

@@ -78,8 +78,8 @@ class Adaptive(Keys):
 
     on_streams: ClassVar[bool] = True
 
-    gamma: float = key(0.005, "Step size of alpha; 0 for constant alpha.", least=0, most=1)
-    window: int = key(100, "Number of last scores that are used.", least=1, most=100000)
+    gamma: float = key(0.005, "Step size of alpha; 0 for constant alpha.", min=0, max=1)
+    window: int = key(100, "Number of last scores that are used.", min=1, max=100000)
 
     def begin(self, world: World, with_server: bool) -> "AdaptiveIntervals":
         """The state before the first round."""

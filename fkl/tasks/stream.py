@@ -156,13 +156,13 @@ class StreamTask(Task):
         """Loss (T, K) of the best function in hindsight."""
         return hindsight_loss(self.problem, dictionary, method.lam, cache)
 
-    def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> RecordColumns:
+    def columns(self, judge: Any, elapsed: NDArray[np.float64], hindsight: Any = None) -> RecordColumns:
         """Errors and regrets, relative to the best function in hindsight."""
-        return judge.columns(np.zeros((1, 1)) if beside is None else beside)
+        return judge.columns(np.zeros((1, 1)) if hindsight is None else hindsight)
 
-    def by_round(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Values:
+    def by_round(self, judge: Any, elapsed: NDArray[np.float64], hindsight: Any = None) -> Values:
         """Columns of the rounds, without the fits in hindsight, which only clients' columns need."""
-        return judge.by_round(np.zeros((1, 1)) if beside is None else beside)
+        return judge.by_round(np.zeros((1, 1)) if hindsight is None else hindsight)
 
     def panels(self) -> Mapping[str, Panel]:
         """Errors and regrets so far."""
@@ -342,7 +342,7 @@ class StreamJudge:
         self.of_rounds = {name: np.zeros((problem.rounds, replicates)) for name in problem.loss.columns}
         self.mean_loss = np.zeros((problem.rounds, replicates))
         self.mean_regret_best_kernel = np.full((problem.rounds, replicates), np.nan)
-        samples = np.cumsum(problem.together)
+        samples = np.cumsum(problem.clients_present)
         self._samples = np.where(samples > 0, samples, np.nan)
         self.calibration: Calibration | None = None
         self.row_losses: list[RowLosses] = []

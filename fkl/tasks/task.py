@@ -352,7 +352,7 @@ class Task:
         """
         return None
 
-    def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> RecordColumns:
+    def columns(self, judge: Any, elapsed: NDArray[np.float64], hindsight: Any = None) -> RecordColumns:
         """The columns of the records.
 
         Parameters
@@ -361,13 +361,13 @@ class Task:
             Judge of a finished run of this task.
         elapsed : (T, R)
             Seconds of each replicate up to the end of each round.
-        beside : the result of `hindsight_losses`, or None for no references
+        hindsight : the result of `hindsight_losses`, or None for no references
         """
         return judge.columns()
 
-    def by_round(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> Values:
+    def by_round(self, judge: Any, elapsed: NDArray[np.float64], hindsight: Any = None) -> Values:
         """Only the columns of the rounds, also during a run; parameters as in `columns`."""
-        return self.columns(judge, elapsed, beside).rounds
+        return self.columns(judge, elapsed, hindsight).rounds
 
     def panels(self) -> Mapping[str, Panel]:
         """Figures of a run, by file name."""

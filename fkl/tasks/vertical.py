@@ -106,7 +106,7 @@ class VerticalTask(Task):
         """The problem, limited to one round."""
         return replace(self.problem, rounds=1)
 
-    def columns(self, judge: Any, elapsed: NDArray[np.float64], beside: Any = None) -> RecordColumns:
+    def columns(self, judge: Any, elapsed: NDArray[np.float64], hindsight: Any = None) -> RecordColumns:
         """Columns with the runtime, because these methods are compared by runtime."""
         columns = super().columns(judge, elapsed)
         columns.rounds["runtime_s"] = elapsed

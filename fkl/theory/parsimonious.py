@@ -33,19 +33,19 @@ class ParsimoniousRecord:
         Solutions of the server.
     local : tuple of Solution
         Solutions of the agents' own problems; empty for PC.
-    together : tuple of Solution
+    joint : tuple of Solution
         Solutions of the problem of all samples, if agents solve their own.
     sums : tuple of DualSum
         Sums of the agents' dual functions, at the agents' lambda.
-    sums_together : tuple of DualSum
+    joint_sums : tuple of DualSum
         The same sums at the lambda of the problem of all samples.
     """
 
     final: tuple[Solution, ...]
     local: tuple[Solution, ...]
-    together: tuple[Solution, ...]
+    joint: tuple[Solution, ...]
     sums: tuple["DualSum", ...]
-    sums_together: tuple["DualSum", ...] = ()
+    joint_sums: tuple["DualSum", ...] = ()
 
 
 def theorems(record: ParsimoniousRecord) -> Iterator[Theorem]:
@@ -81,13 +81,13 @@ def theorems(record: ParsimoniousRecord) -> Iterator[Theorem]:
     # Lemma 3: if the server's function meets the constraints of all samples, its cost is that of all samples. Other
     # functions are scaled until they meet the constraints, which bounds the effect of samples that agents do not send.
     if record.local:
-        pairs = list(zip(record.final, record.together, strict=True))
-        costs = [feasible_cost(together.problem, final.alpha) for final, together in pairs]
+        pairs = list(zip(record.final, record.joint, strict=True))
+        costs = [feasible_cost(joint.problem, final.alpha) for final, joint in pairs]
         wrong = "" if np.isfinite(costs).all() else "a sample is on its wrong side"
         feasible = Assumption("a multiple of alpha_F meets all agents' constraints", wrong)
         statement = "g_C - g_F <= cost of alpha_F, scaled until it meets all agents' constraints, minus g_F"
         right = np.array([[cost - final.value[0] for cost, final in zip(costs, record.final, strict=True)]])
-        left = np.array([[together.value[0] - final.value[0] for final, together in pairs]])
+        left = np.array([[joint.value[0] - final.value[0] for final, joint in pairs]])
         yield Theorem(PAPER, "Lemma 3", "function", left, derived_form(statement, right, (feasible,)))
 
 
@@ -99,7 +99,7 @@ def third_theorem(record: ParsimoniousRecord, disjoint: Assumption) -> Iterator[
     # the integral of (e(z) - e(z_C))^2 is at most 2 (g(lambda_C) - g(lambda)), which Lemma 2 bounds at both lambdas.
     # The terms `unsolved` are the gaps of both solutions.
     sides, rich = [], True
-    for agents, whole, *sums in zip(record.local, record.together, record.sums, record.sums_together, strict=True):
+    for agents, whole, *sums in zip(record.local, record.joint, record.sums, record.joint_sums, strict=True):
         weights, beyond = whole.problem.quadrature.weights, np.sqrt(2 * whole.problem.gamma)
         mu, positive = least_eigenvalue(whole, 0)
         rich = rich and positive
@@ -190,11 +190,11 @@ class DualSum(NamedTuple):
     off: float
 
     @classmethod
-    def compare_problems(cls, problem: Dual, mu: Array, together: Dual) -> "DualSum":
+    def compare_problems(cls, problem: Dual, mu: Array, joint: Dual) -> "DualSum":
         """Compare one function's problems at the agents' lambda = N mu."""
         # The dual functions of the agents, and that of all samples together
         quadrature, gamma, weights = problem.quadrature, problem.gamma, problem.quadrature.weights
-        whole = float(together.value(mu[problem.present][None] * together.N)[0])
+        whole = float(joint.value(mu[problem.present][None] * joint.N)[0])
         apart = whole - float(problem.value(mu * problem.N).sum())
         # Only samples with mu > 0 matter
         x = [of_agent[here] for of_agent, here in zip(problem.x, mu > 0, strict=True)]
@@ -240,20 +240,20 @@ def record_of(algorithm: Any, world: World) -> ParsimoniousRecord:
     server, client = states
     final, local = server.final[0], client.local[0] if client.local else ()
     # Solve with all agents' samples together
-    together = []
+    joint = []
     for of_function in local:
         agents = of_function.problem
         x, y = agents.x[agents.present], agents.y[agents.present]
         problem = Dual.single_problem(agents.quadrature, x, y, agents.gamma, agents.eps)
-        together.append(algorithm.solution(problem))
+        joint.append(algorithm.solution(problem))
     # Compare both, at the agents' multipliers and at those of all samples
-    sums, sums_together = [], []
-    for agents, whole in zip(local, together, strict=True):
+    sums, joint_sums = [], []
+    for agents, whole in zip(local, joint, strict=True):
         mu = np.zeros_like(agents.mu)
         mu[agents.problem.present] = whole.mu[0]
         sums.append(DualSum.compare_problems(agents.problem, agents.mu, whole.problem))
-        sums_together.append(DualSum.compare_problems(agents.problem, mu, whole.problem))
-    return ParsimoniousRecord(final, local, tuple(together), tuple(sums), tuple(sums_together))
+        joint_sums.append(DualSum.compare_problems(agents.problem, mu, whole.problem))
+    return ParsimoniousRecord(final, local, tuple(joint), tuple(sums), tuple(joint_sums))
 
 
 def threshold_difference(solution: Solution) -> float:

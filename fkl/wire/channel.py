@@ -127,7 +127,7 @@ class Delivery:
     ----------
     sends : (R, K) bool
         Agents that sent it.
-    apart : bool
+    per_link : bool
         Whether each link has its own message.
     passing : (R, links) bool, or None
         Links on which it was sent; None if all links are up.
@@ -136,7 +136,7 @@ class Delivery:
     """
 
     sends: NDArray[np.bool_]
-    apart: bool
+    per_link: bool
     passing: NDArray[np.bool_] | None = None
     lost: NDArray[np.bool_] | None = None
 
@@ -280,9 +280,9 @@ class Channel:
         heard = in_time[0]
         return share if heard.sum() == present.sum() else heard / max(int(heard.sum()), 1)
 
-    def any_answer(self, heard: Array, together: int) -> Any:
-        """Whether any client has answered, from the shares `heard` (K,); `together` clients take part."""
-        return bool(heard.any())
+    def any_answer(self, share: Array, clients_present: int) -> Any:
+        """Whether any client has answered, from their shares (K,) in a mean; `clients_present` clients take part."""
+        return bool(share.any())
 
     def awake(self, t: int, topology: Topology, present: NDArray[np.bool_]) -> Awake:
         """Links that are up in iteration t + 1, between present agents, (T, K)."""
@@ -342,16 +342,16 @@ class Channel:
     ) -> tuple[NDArray[np.bool_], "Delivery"]:
         """Where a message of agents arrives, as `send_to_neighbours` returns it, and the delivery for the ledger."""
         # Without links of their own, losses or absent agents, a broadcast reaches all
-        apart, loss = on_links(message), self.network.loss
-        if not apart and awake is None and loss == 0:
-            return sends, Delivery(sends, apart)
+        per_link, loss = on_links(message), self.network.loss
+        if not per_link and awake is None and loss == 0:
+            return sends, Delivery(sends, per_link)
         arrived, passing, lost = sends[:, topology.links[:, 1]], None, None
         if awake is not None:
             arrived = passing = arrived & awake.up
         if loss > 0:
             lost = arrived & (self.streams.uniform(Role.LOSS, self._t, len(topology.links)) < loss)
             arrived = arrived & ~lost
-        return arrived, Delivery(sends, apart, passing, lost)
+        return arrived, Delivery(sends, per_link, passing, lost)
 
     def book_to_neighbours(self, topology: Topology, delivery: "Delivery", sizes: Sequence[tuple[str, Size]]) -> None:
         """Record messages of these sizes, (R, K) or (R, 1) for each kind, that were delivered like this.
@@ -370,7 +370,7 @@ class Channel:
             counted["broadcast"] = np.minimum(counted["link"], 1)
         if delivery.lost is not None:
             counted["lost"] = topology.sent_by(delivery.lost)
-        if delivery.apart:
+        if delivery.per_link:
             counted["broadcast"] = counted["link"]
         travelled, timed = self._nothing_sent(), self.times is None
         # Budgets, times and ledger for each kind

@@ -137,7 +137,7 @@ def require_mask(chosen: Any, entries: tuple[int, ...]) -> None:
         )
 
 
-def chosen_of(payload: Any) -> Any:
+def mask_of_payload(payload: Any) -> Any:
     """The mask of a payload's entries that are sent; None if all are."""
     return getattr(payload, "chosen", None)
 
@@ -172,7 +172,7 @@ def received_message(message: Any, axes: Axes, width: int, of_clients: bool = Fa
                 raise BrokenPromiseError(f"{where} {error}") from error
             sent.append(payload)
     # A mask of one bit costs nothing: the message arrives or not. Several such masks would carry free information.
-    masks = [mask for mask in map(chosen_of, sent) if mask is not None and np.shape(mask)[2:] == (1,)]
+    masks = [mask for mask in map(mask_of_payload, sent) if mask is not None and np.shape(mask)[2:] == (1,)]
     if any(mask is not masks[0] and not is_traced(mask) and not np.array_equal(mask, masks[0]) for mask in masks[1:]):
         said = "its masks would carry information without bytes; send all payloads or none, or use the mask of one"
         raise BrokenPromiseError(f"{type(message).__name__}: {said}")
@@ -202,14 +202,14 @@ class Values(Payload):
 
     def wire_size(self, width: int) -> Size:
         """Scalars and bytes that each client sends or receives, or that each link carries."""
-        scalars, chosen = prod(self.values.shape[len(self.leading["values"]) :]), chosen_of(self)
+        scalars, chosen = prod(self.values.shape[len(self.leading["values"]) :]), mask_of_payload(self)
         if chosen is None:
             return _size_of_arrays(len(self.values), scalars, width)
         return _size_of_entries(chosen, scalars // chosen.shape[2], width)
 
     def packed(self, k: int, width: int) -> PayloadPart:
         """Client k's chosen entries and the bits of their mask, or those of link k for a payload of links."""
-        values, masks = self.values[0] if self.one_for_all else self.values[0, k], chosen_of(self)
+        values, masks = self.values[0] if self.one_for_all else self.values[0, k], mask_of_payload(self)
         if masks is None:
             return of_array(type(self), values, width)
         chosen = masks[0, k]

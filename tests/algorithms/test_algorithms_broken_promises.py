@@ -170,9 +170,9 @@ CHEATS = [
     (cheats.StatesANorm, MODELS, r"^its norm is not that of its model: squared norms of round \d+ differ by up to"),
     (cheats.StatesANormSometimes, STATED, "^the norm of client . in round 5 is not that of a function: it predicts"),
     (cheats.StatesNoNorm, STATED, r"^the norm of client . in round \d+ is not that of a function: it predicts"),
-    (cheats.StatesADensity, STATED, "^the density of client . in round 1 is none: its integral is 16"),
-    (cheats.StatesMoreThanADensity, STATED, "^the density of client . in round 1 is none: its integral is 2.718"),
-    (cheats.StatesAnotherDensity, STATED, "^the density of client . in round 1 is none: .* the variance 0.25"),
+    (cheats.StatesADensity, STATED, "^the density of client . in round 1 is not one: its integral is 16"),
+    (cheats.StatesMoreThanADensity, STATED, "^the density of client . in round 1 is not one: its integral is 2.718"),
+    (cheats.StatesAnotherDensity, STATED, "^the density of client . in round 1 is not one: .* the variance 0.25"),
     (cheats.SavesAnotherAtTheEnd, MODELS, "^its model predicts differently: predictions of round 21 differ by up to"),
     (cheats.SavesABetterOne, MODELS, "^its model predicts differently: predictions of round 21 differ by up to"),
     (cheats.FindsTheSample, LABELS, "^predictions follow targets that no party has seen, with correlation "),
@@ -261,7 +261,7 @@ def test_a_seed_draws_what_is_compared() -> None:
     asked = []
     for seed in (1, 2, 1):
         checked = Conformance(experiment, seed=seed)
-        probes = list(experiment.task.other_targets(checked.together.last, checked.numbers))
+        probes = list(experiment.task.other_targets(checked.joint_trace.last, checked.numbers))
         asked.append(([probe.rounds for probe in probes], [float(probe.problem.y.sum()) for probe in probes]))
     assert asked[0] == asked[2] and asked[0][0] != asked[1][0] and asked[0][1] != asked[1][1]
     assert {0, 299} <= {*asked[0][0]} and {0, 299} <= {*asked[1][0]} and len(asked[0][0]) >= 100

@@ -28,7 +28,7 @@ from fkl.algorithms.local_training import (
 )
 from fkl.basics.random_streams import Streams
 from fkl.contract.star import Samples, Turn
-from fkl.contract.world import FEATURES, ClientRows, Common, Made
+from fkl.contract.world import FEATURES, ClientRows, Common, SampleCache
 from fkl.data.problem import Problem
 from fkl.kernels import Dictionary
 from fkl.kernels.losses import LOSSES, Rows
@@ -119,9 +119,9 @@ class Batches:
             np.full(K, n),
             here,
             LOSSES["square"],
-            made=Made({FEATURES: rows}),
+            cache=SampleCache({FEATURES: rows}),
         )
-        turn = Turn(t, 0, self.common.streams, range(K), together=int(here.sum()))
+        turn = Turn(t, 0, self.common.streams, range(K), clients_present=int(here.sum()))
         server, client = state
         down = method.broadcast(self.common, server, turn)
         client, up, _ = method.client(self.common, client, down, held, turn)

@@ -21,7 +21,7 @@ from fkl.basics.pointwise import KINDS, pointwise_loss
 from fkl.config.compose import compose_config
 from fkl.config.loading import load_run
 from fkl.conformance import PROMISES
-from fkl.engines.apart import OneAgainstRest
+from fkl.engines.per_world import OneAgainstRest
 from fkl.kernels.compiled_losses import loss_of_one, slope_of_one
 from fkl.runs.prepare import prepare_run
 

@@ -180,7 +180,7 @@ CHEATS = {
     SendsMore: "a party, in isolation, cannot work: AssertionError: Products was due, not Numbers",
     KnowsLabels: "a party, in isolation, cannot work: .*, line .*: AssertionError: party 1 has no labels",
     LearnsMorePooled: "f differs if parties are alone: the simulation is not the protocol",
-    WaitsForEver: r"parties wait for one another for ever: \{0: 1, 1: 0\}",
+    WaitsForEver: r"parties wait for one another forever: \{0: 1, 1: 0\}",
 }
 
 

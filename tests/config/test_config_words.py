@@ -13,7 +13,7 @@ from fkl.config.choices import read_mapping
 from fkl.config.compose import compose_config
 from fkl.config.loading import load_run
 from fkl.data.registry import named_dataset
-from fkl.sweeps.hydra import of_jobs
+from fkl.sweeps.hydra import job_words
 
 LIKE_OTHERS = (
     "250.80", "1e3", "true", "False", "null", "NULL", "01", "1_000", "0x1f", "yes", "off", "1.", "+5", "-0", ".5",
@@ -124,7 +124,7 @@ def test_a_saved_configuration_has_the_same_words(word):
 @pytest.mark.parametrize("values", ["1e3,01", "choice(1e3,01)", "tag(a,choice(1e3,01))"])
 def test_a_sweep_keeps_what_was_typed(values):
     words = ["algo=fed3r,one_shot_ridge", *OWN[1:], f"dataset.target={values}", "dataset.drop=[1_000]", "seed=1,2"]
-    overrides = {one.key_or_group: one for one in of_jobs(words, ())[2]}
+    overrides = {one.key_or_group: one for one in job_words(words, ())[2]}
     jobs = [f"dataset.target={value}" for value in overrides["dataset.target"].sweep_string_iterator()]
     assert [compose_config(*OWN, job)["dataset"]["target"] for job in jobs] == ["1e3", "01"]
     assert overrides["dataset.drop"].get_value_element_as_str() == "['1_000']"

@@ -16,7 +16,7 @@ from fkl.basics.memory import peak_bytes
 from fkl.data import csv_file, own_file, parsed_tables
 from fkl.data.columns import CodedCells, FileColumn
 from fkl.data.csv_file import PER_CELL, PER_ROW
-from fkl.data.encoder import DELIMITERS, Reading
+from fkl.data.encoder import DELIMITERS, FileFormat
 from fkl.data.store import Store
 from fkl.data.table_file import TableFile
 
@@ -32,10 +32,10 @@ def load(path, target="y", **keys):
     return TableFile(path=str(path), target=target, **keys).load(Store(Path()), None)
 
 
-def all_of(path, reading):
+def all_of(path, file_format):
     """What a reader finds, or its line."""
     try:
-        columns = csv_file.read_csv_file(str(path), path.read_bytes(), reading)
+        columns = csv_file.read_csv_file(str(path), path.read_bytes(), file_format)
     except FklError as error:
         return str(error)
     place = [columns.place(row) for row in range(columns.rows)]
@@ -45,11 +45,11 @@ def all_of(path, reading):
     }
 
 
-def columns_by_python(table, reading):
+def columns_by_python(table, file_format):
     """Each cell read by Python's own float, none by pandas."""
     cells = [row.split(table.sign) for row in table.body.decode().split(table.row_end)[:-1]]
     columns = zip(*cells, strict=True) if cells else [()] * table.width
-    return [FileColumn.of_text(CodedCells.from_cells(map(str.strip, column)), reading) for column in columns]
+    return [FileColumn.of_text(CodedCells.from_cells(map(str.strip, column)), file_format) for column in columns]
 
 
 @given(st.data())
@@ -57,7 +57,7 @@ def test_numbers_that_pandas_reads_are_those_of_python(data):
     """Texts are cut at once or by records, and read by pandas or by Python, to the same bit, cell, hole and line."""
     sign = data.draw(st.sampled_from(list(DELIMITERS.values())))
     letters = [cell for cell in ODD if sign not in cell.strip(" ") and (sign != " " or cell.strip(" "))]
-    reading = Reading(
+    file_format = FileFormat(
         delimiter=sign,
         header=data.draw(st.booleans()),
         decimal=data.draw(st.sampled_from(["point", "comma"] if sign != "," else ["point"])),
@@ -75,11 +75,11 @@ def test_numbers_that_pandas_reads_are_those_of_python(data):
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         path = Path(folder) / "own.csv"
         path.write_text(text)
-        fast = all_of(path, reading)
+        fast = all_of(path, file_format)
         patch.setattr(csv_file, "_cells_at_once", lambda *_: None)
-        assert fast == all_of(path, reading)
+        assert fast == all_of(path, file_format)
         patch.setattr(csv_file._Table, "columns", columns_by_python)
-        assert fast == all_of(path, reading)
+        assert fast == all_of(path, file_format)
 
 
 @pytest.mark.parametrize("suffix", PACK)
@@ -145,7 +145,7 @@ def test_a_table_from_the_cache_is_the_one_that_was_read(tmp_path, monkeypatch, 
     first = columns()
     (one,) = parsed_tables.cached_files(tables)
     assert columns() == first
-    columns(missing="mean", text="code")  # what is made of the cells is no part of reading
+    columns(missing="mean", text="code")  # what is made of the cells is no part of the format
     assert [*parsed_tables.cached_files(tables)] == [one]
     columns(hole=["none"])
     other = file.with_name(f"other{file.suffix}")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fkl.basics.errors import FklError
 from fkl.data import csv_file
-from fkl.data.encoder import Reading
+from fkl.data.encoder import FileFormat
 from fkl.data.store import Store
 from fkl.data.table_file import TEXTS, TableFile
 
@@ -309,8 +309,8 @@ def test_ids_that_are_large_floats_and_columns_without_a_value_are_named(tmp_pat
 
 def test_sniffing_does_not_parse_every_cell(tmp_path, monkeypatch):
     """Each cell that is looked at as a number is counted; the others pandas reads."""
-    asked, number = [], Reading.number
-    monkeypatch.setattr(Reading, "number", lambda self, cell: asked.append(cell) or number(self, cell))
+    asked, number = [], FileFormat.number
+    monkeypatch.setattr(FileFormat, "number", lambda self, cell: asked.append(cell) or number(self, cell))
     wide = pd.DataFrame(np.arange(60 * 2000.0).reshape(60, 2000) / 8, columns=[f"v{n}" for n in range(1999)] + ["y"])
-    assert csv_file.read_csv_file("own.csv", wide.to_csv(index=False).encode(), Reading()).rows == 60
+    assert csv_file.read_csv_file("own.csv", wide.to_csv(index=False).encode(), FileFormat()).rows == 60
     assert len(asked) < 4 * 2000

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fkl.data.encoder import Reading
+from fkl.data.encoder import FileFormat
 from fkl.data.notation import first_in_other_notation
 
 NAMES = [
@@ -35,5 +35,5 @@ def test_a_number_with_signs_or_a_unit_is_a_number(written):
 @pytest.mark.parametrize("written", ["{}12.5", "{}12.5 kg", "{}$12.5", "${}12.5", "{} 12.5 m"])
 def test_advice_on_a_negative_number_keeps_its_sign_whatever_the_dash(dash, written):
     cell = written.format(dash)
-    if Reading().number(cell) is None:
-        assert "such as -12.5 for this one" in Reading().advice_on_cell(cell)
+    if FileFormat().number(cell) is None:
+        assert "such as -12.5 for this one" in FileFormat().advice_on_cell(cell)

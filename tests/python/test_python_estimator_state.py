@@ -10,28 +10,11 @@ from hypothesis import strategies as st
 from sklearn.base import clone, is_classifier
 from sklearn.datasets import make_friedman1
 from sklearn.exceptions import NotFittedError
+from small_estimators import CLASSIFIERS, EVERY, REGRESSORS
 
 from fkl.basics.errors import FklError
-from fkl.estimators import (
-    OmklGfClassifier,
-    OmklGfRegressor,
-    OmkrClassifier,
-    OmkrRegressor,
-    RakerClassifier,
-    RakerRegressor,
-    RffRidgeRegressor,
-)
 from fkl.kernels import Dictionary
 
-FEW = Dictionary(N=7, laplacians=2, bandwidth_convention="variance", D=6)
-EXACT = Dictionary(N=7, laplacians=2, bandwidth_convention="divisor")
-RAKER, RIDGE = RakerRegressor(FEW, eta=0.5), RffRidgeRegressor(Dictionary(N=2, smallest=1, largest=5, D=15))
-CLASSIFIERS = [
-    RakerClassifier(FEW, eta=0.5),
-    OmklGfClassifier(FEW, eta=0.5, M=2, exploring=40, loss="hinge"),
-    OmkrClassifier(EXACT, eta=0.5),
-]
-EVERY = [RAKER, OmklGfRegressor(FEW, eta=0.5, M=2, exploring=40), OmkrRegressor(EXACT, eta=0.5), RIDGE, *CLASSIFIERS]
 OTHER = {
     "kernels": Dictionary(N=3, D=4),
     "eta": 1e-3,
@@ -146,7 +129,7 @@ def test_a_target_that_breaks_the_model_is_refused(model: Any, size: int) -> Non
 
 def test_a_generator_of_the_user_goes_on_from_where_it_was() -> None:
     generator = np.random.RandomState(3)
-    model = new_copy(RAKER).set_params(random_state=generator, eta=1e6)
+    model = new_copy(REGRESSORS["raker"]).set_params(random_state=generator, eta=1e6)
     before = generator.get_state()[1].tolist(), generator.get_state()[2]
     with pytest.raises(FklError, match="diverged"):
         model.partial_fit(X, Y)
@@ -166,13 +149,13 @@ def test_parameters_that_changed_have_no_effect_until_fit(model: Any) -> None:
         ask = "decision_function" if is_classifier(model) else "predict"
         assert (getattr(changed, ask)(X) == getattr(kept, ask)(X)).all(), name
         assert hasattr(changed, "predict_proba") == hasattr(kept, "predict_proba"), name
-    ridge = new_copy(RIDGE).fit(X[:60], Y[:60]).set_params(lam=-1.0).partial_fit(X[60:], Y[60:])
+    ridge = new_copy(REGRESSORS["ridge"]).fit(X[:60], Y[:60]).set_params(lam=-1.0).partial_fit(X[60:], Y[60:])
     with pytest.raises(FklError, match=r"^lam=-1"):
         ridge.fit(X, Y)
 
 
 @pytest.mark.parametrize("other", [["a", "b"], ["no"], ["no", "yes", "perhaps"], [0, 1], ["no", "Yes"]], ids=str)
-@pytest.mark.parametrize("model", CLASSIFIERS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("model", CLASSIFIERS.values(), ids=lambda model: type(model).__name__)
 def test_other_classes_later_raise(model: Any, other: list[Any]) -> None:
     y = targets(model)
     for known in (new_copy(model).fit(X, y), new_copy(model).partial_fit(X, y, classes=["yes", "no"])):

@@ -1,16 +1,17 @@
 """fkl's learners as scikit-learn's regressors: the numbers of `fkl run`, and all conventions."""
 
 import pickle
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.datasets import make_friedman1
 from sklearn.linear_model import Ridge
 from sklearn.utils.estimator_checks import check_estimator
+from small_estimators import EVERY, FEW, REGRESSORS
 
 from fkl.algorithms.online.learners import Raker
 from fkl.basics.errors import FklError
@@ -18,9 +19,7 @@ from fkl.config.compose import compose_config
 from fkl.config.loading import Run, load_run
 from fkl.engines.base import make_world
 from fkl.estimators import (
-    OmklGfClassifier,
     OmklGfRegressor,
-    OmkrClassifier,
     OmkrRegressor,
     RakerClassifier,
     RakerRegressor,
@@ -29,13 +28,6 @@ from fkl.estimators import (
 from fkl.kernels import Dictionary
 from fkl.runs.prepare import prepare_run
 
-FEW = Dictionary(N=7, laplacians=2, bandwidth_convention="variance", D=6)
-SMALL = {
-    "raker": RakerRegressor(kernels=FEW, eta=0.5),
-    "omkl_gf": OmklGfRegressor(kernels=FEW, eta=0.5, M=2, exploring=40),
-    "omkr": OmkrRegressor(kernels=replace(FEW, bandwidth_convention="divisor"), eta=0.5),
-    "ridge": RffRidgeRegressor(kernels=Dictionary(N=2, smallest=1, largest=5, D=15, bandwidth_convention="deviation")),
-}
 LONG_ENOUGH = 150
 """Samples: more than two blocks that a run plays at once."""
 METHODS = ("raker", "omkl_gf", "omkr")
@@ -74,7 +66,7 @@ def one_by_one(model: object, x: Array, y: Array) -> Array:
 @pytest.mark.parametrize(("precision", "off"), [("float64", 1e-12), ("float32", 1e-5)])
 def test_sample_after_sample_it_predicts_what_fkl_run_predicts(algo: str, precision: str, off: float) -> None:
     x, y, y_hat = played(algo, precision)
-    model = SMALL[algo].set_params(precision=precision)
+    model = clone(REGRESSORS[algo]).set_params(precision=precision)
     if algo != "omkr":
         model.set_params(random_state=3)
     if algo == "omkl_gf":
@@ -92,7 +84,7 @@ def test_its_parameters_are_those_of_fkl_run(algo: str) -> None:
     assert (model.precision, model.random_state) == (given.settings.precision, given.settings.seed)
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", REGRESSORS)
 @settings(max_examples=5)
 @given(cuts=st.sets(st.integers(1, 149), max_size=4), horizon=st.sampled_from([60, None]))
 def test_how_samples_come_in_does_not_matter(name: str, cuts: set[int], horizon: int | None) -> None:
@@ -111,7 +103,7 @@ def test_how_samples_come_in_does_not_matter(name: str, cuts: set[int], horizon:
 
 def fresh(name: str) -> object:
     """A small estimator in float64; OMKL-GF's draws end after 60 of its samples, and go on."""
-    model = pickle.loads(pickle.dumps(SMALL[name]))
+    model = pickle.loads(pickle.dumps(REGRESSORS[name]))
     if name != "ridge":
         model.set_params(precision="float64")
     return model.set_params(horizon=60) if name == "omkl_gf" else model
@@ -119,20 +111,13 @@ def fresh(name: str) -> object:
 
 def test_ridge_is_scikit_learn_s_on_the_same_features() -> None:
     x, y = make_friedman1(80, random_state=0)
-    model = SMALL["ridge"].fit(x, y)
+    model = clone(REGRESSORS["ridge"]).fit(x, y)
     z = np.concatenate([*model._bank.features(x)[0]], axis=1)
     theirs = Ridge(alpha=len(y) * model.lam).fit(z, y).predict(z)
     np.testing.assert_allclose(model.predict(x), theirs, rtol=1e-8)
 
 
-CLASSIFIERS = {
-    "raker": RakerClassifier(kernels=FEW, eta=0.5),
-    "omkl_gf": OmklGfClassifier(kernels=FEW, eta=0.5, M=2, exploring=40, loss="hinge"),
-    "omkr": OmkrClassifier(kernels=replace(FEW, bandwidth_convention="divisor"), eta=0.5),
-}
-
-
-@pytest.mark.parametrize("model", [*SMALL.values(), *CLASSIFIERS.values()], ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("model", EVERY, ids=lambda model: type(model).__name__)
 def test_scikit_learn_s_own_checks(model: object) -> None:
     """A classifier's probabilities are those of the class that it predicts."""
     check_estimator(model)

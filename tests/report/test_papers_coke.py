@@ -109,7 +109,7 @@ def test_a_column_is_one_curve_and_what_follows_from_other_cells_is_counted_apar
     for number, why, who in (("4", EVERY_ITERATION, {"CTA", "DKLA"}), ("6", TWO_CELLS, {RATIO})):
         told = [cell for cell in table(number, runs) if cell.follows_from and cell.dataset == "energy"]
         assert {cell.follows_from for cell in told} == {why} and {cell.algorithm for cell in told} == who
-        assert {cell.apart for cell in told} == {FOLLOWS}
+        assert {cell.why_not_counted for cell in told} == {FOLLOWS}
 
 
 @pytest.mark.parametrize(

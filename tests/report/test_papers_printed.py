@@ -10,16 +10,16 @@ import pytest
 from fkl.config import experiments
 from fkl.papers import PAPERS
 from fkl.papers.cells import (
+    AGREES_BY_CHOSEN,
+    AGREES_OTHERWISE,
     AS_STATED,
     DIFFERENT,
     EARLY,
     FOLLOWS,
     MISSING,
-    ONE,
-    OTHER,
-    SPREAD,
     TIME,
     UNCLEAR,
+    WITHIN_SPREAD,
     CellAnswer,
     PublishedCell,
     add_answers,
@@ -61,13 +61,17 @@ def outcome(*ours: CellAnswer, value: float | str = 100.0, reading: str = AS_STA
 @pytest.mark.parametrize(
     ("answers", "reading", "found"),
     [
-        ((answer(102.0), answer(FAR, VARIANT)), AS_STATED, ONE),
-        ((answer(102.0), answer(FAR, VARIANT)), VARIANT, OTHER),  # no choice cell by cell for the one reading
-        ((answer(102.0),), BETTER, ONE),  # and the text's where the variant has none
-        ((answer(FAR), answer(100.0, VARIANT), answer(FAR, BETTER)), BETTER, OTHER),
+        ((answer(102.0), answer(FAR, VARIANT)), AS_STATED, AGREES_BY_CHOSEN),
+        (
+            (answer(102.0), answer(FAR, VARIANT)),
+            VARIANT,
+            AGREES_OTHERWISE,
+        ),  # no choice cell by cell for the one reading
+        ((answer(102.0),), BETTER, AGREES_BY_CHOSEN),  # and the text's where the variant has none
+        ((answer(FAR), answer(100.0, VARIANT), answer(FAR, BETTER)), BETTER, AGREES_OTHERWISE),
         ((answer(FAR), answer(100.0, "")), VARIANT, DIFFERENT),  # what has no name is shown alone
         ((answer(110.0, spread=WIDE), answer(FAR, VARIANT)), VARIANT, UNCLEAR),
-        ((answer(FAR), answer(110.0, VARIANT, WIDE)), VARIANT, SPREAD),  # no evidence that it agrees
+        ((answer(FAR), answer(110.0, VARIANT, WIDE)), VARIANT, WITHIN_SPREAD),  # no evidence that it agrees
         ((answer(100.0, runs=21), answer(FAR, VARIANT)), VARIANT, DIFFERENT),  # a preview is no evidence
         ((answer(100.0, runs=21),), VARIANT, EARLY),
         ((), AS_STATED, MISSING),
@@ -80,7 +84,7 @@ def test_what_becomes_of_a_published_cell(answers: tuple[CellAnswer, ...], readi
 def test_a_printed_number_is_all_that_rounds_to_it() -> None:
     """A printed 1.2 is any value from 1.15 to 1.25, and 1.20 is not."""
     assert [rounding_of(words) for words in ("1.2", "1.20", "5600", "-3.", ">900")] == [0.05, 0.005, 0.5, 0.5, 0.0]
-    assert outcome(answer(1.11, spread=0.01), value=1.2, digits="1.20") == ONE
+    assert outcome(answer(1.11, spread=0.01), value=1.2, digits="1.20") == AGREES_BY_CHOSEN
     assert outcome(answer(1.11, spread=0.01), value=1.2, digits="1.2") == DIFFERENT
 
 
@@ -107,7 +111,7 @@ def test_a_number_agrees_within_the_margin_by_the_errors_and_by_fewer_readings()
     accuracy = {"value": 98.0, "unit": "%", "metric": "accuracy"}  # 98 and 96 % are within 10 %, and the errors are not
     assert (outcome(answer(96.0, spread=0.01), **accuracy), outcome(answer(97.9, spread=0.01), **accuracy)) == (
         DIFFERENT,
-        ONE,
+        AGREES_BY_CHOSEN,
     )
     some = replace(answer(100.0), n=19, replicates=20)  # one replicate never gets there
     assert published(100.0, some)[0].verdicts == {AS_STATED: "cannot tell"}
@@ -116,7 +120,7 @@ def test_a_number_agrees_within_the_margin_by_the_errors_and_by_fewer_readings()
 def test_points_of_one_run_are_one_cell() -> None:
     """Of a curve that is right but at one point nothing agrees."""
     points = {f"k={k}": printed(value, setting=f"k={k}", curve="1") for k, value in ((1, 100.0), (2, 50.0), (3, 25.0))}
-    for last, mark, word in ((25.0, ONE, "agrees"), (30.0, DIFFERENT, "differs")):
+    for last, mark, word in ((25.0, AGREES_BY_CHOSEN, "agrees"), (30.0, DIFFERENT, "differs")):
         ours = {"k=1": 100.0, "k=2": 50.0, "k=3": last}
         cells = add_answers(points.values(), lambda cell, ours=ours: [answer(ours[cell.setting])])
         assert [claim[0].outcome(AS_STATED, {}) for claim in Evidence("mine", cells).claims] == [mark]
@@ -142,7 +146,7 @@ def test_a_paper_has_one_reading_and_false_numbers_stand_beside_the_count(monkey
         5, 1, 4, 5, 0,
     ]  # fmt: skip
     assert (shares["differ_by_one_reading"], shares["differ_by_chance"]) == (1, 0.25)
-    assert paper.tally_outcomes() == {ONE: 4, OTHER: 1} and paper.tally_outcomes("2") == {}
+    assert paper.tally_outcomes() == {AGREES_BY_CHOSEN: 4, AGREES_OTHERWISE: 1} and paper.tally_outcomes("2") == {}
     assert (shares["by_one_reading_if_times_0.9"], shares["by_one_reading_if_times_1.1"]) == (0, 4)
     assert (shares["as_described_if_times_1.1"], shares["by_some_reading_if_times_1.1"]) == (1, 5)
     assert (shares["by_one_reading_if_another_methods"], shares["of_cells"]) == (2, 5)
@@ -172,8 +176,8 @@ def test_a_cell_has_the_number_and_the_mark_that_settled_it(monkeypatch: pytest.
     ]
     made = Evidence("mine", add_answers(cells, lambda cell: ours[cell.algorithm, cell.dataset, cell.metric][1], 2))
     assert [(cell.mark, cell.decided_by) for cell in made.judged_cells("1")][:6] == [
-        (TIME, AS_STATED), (ONE, VARIANT), (OTHER, AS_STATED), (DIFFERENT, VARIANT), (MISSING, AS_STATED),
-        (ONE, VARIANT),
+        (TIME, AS_STATED), (AGREES_BY_CHOSEN, VARIANT), (AGREES_OTHERWISE, AS_STATED), (DIFFERENT, VARIANT),
+        (MISSING, AS_STATED), (AGREES_BY_CHOSEN, VARIANT),
     ]  # fmt: skip
     [errors], [times] = table_sheets(made, "1"), table_sheets(made, "1", times=True)
     assert errors.headings == ["MSE", "naval", "air"]

@@ -146,7 +146,7 @@ def outside(key: _Key) -> list[str]:
     if key.field not in declared_keys(key.owner):
         return []
     declared, annotation = declared_keys(key.owner)[key.field]
-    ends = ((declared.least, -1), (declared.above, 0), (declared.below, 0), (declared.most, 1))
+    ends = ((declared.min, -1), (declared.above, 0), (declared.below, 0), (declared.max, 1))
     given = [(end, way) for end, way in ends if end is not None]
     if annotation.startswith("int"):
         return [str(end + way) for end, way in given]

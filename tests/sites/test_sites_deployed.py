@@ -158,7 +158,7 @@ def test_a_trial_whose_server_ends_early_says_so(
     monkeypatch.setattr(Deployment, "run_project", run)
     project, files = project_in(tmp_path, 5.0, (1, 1, 1))
     before = signal.getsignal(signal.SIGTERM)
-    with nullcontext() if ended else pytest.raises(FklError, match=r"the server has ended early: see .*superlink\.log"):
+    with nullcontext() if ended else pytest.raises(FklError, match=r"the server ended early: see .*superlink\.log"):
         assert trial.run_trial(project, files, tmp_path / "tried") == 0
     assert signal.getsignal(signal.SIGTERM) is before
     told = capsys.readouterr().out

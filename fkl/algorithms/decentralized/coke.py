@@ -25,14 +25,14 @@ class Coke(Dkla):
     label: ClassVar[str] = "COKE"
     choices_reveal_data: ClassVar[bool] = True
 
-    v: float = key(0.5, "Threshold h(k) = v mu^k.", least=0)
-    mu: float = key(0.98, "Threshold h(k) = v mu^k.", above=0, most=1)
+    v: float = key(0.5, "Threshold h(k) = v mu^k.", min=0)
+    mu: float = key(0.98, "Threshold h(k) = v mu^k.", above=0, max=1)
     censored: str = key(
         "norm",
         "Quantity that has to reach h(k) before an agent sends. |xi| is in the paper's text. |xi|^2 agrees with the "
         "published transmissions. |xi| / |theta_hat| is an event trigger: with mu = 1 it needs the same relative "
         "change at all times.",
-        among=CENSORED,
+        choices=CENSORED,
     )
 
     def send(

@@ -111,7 +111,7 @@ class Cta(Consensus):
     one_way: ClassVar[bool] = True
 
     eta: float = key(0.99, "Step size.", above=0)
-    local_steps: int = key(1, "Number of steps of an agent on R_i between two messages.", least=1, most=1000)
+    local_steps: int = key(1, "Number of steps of an agent on R_i between two messages.", min=1, max=1000)
 
     def start(self, common: Common, agents: int) -> tuple[ConsensusState, ThetaMessage]:
         """Start from theta = 0."""

@@ -122,23 +122,23 @@ class DekrrDdrf(Batched, Decentralized):
         1500,
         "Number of iterations, one more than steps: the first exchanges features, the second Gram matrices before "
         "its step.",
-        least=1,
-        most=1_000_000_000,
+        min=1,
+        max=1_000_000_000,
     )
-    loss: str = key("square", "(y - f)^2.", among=("square",), must="square: ridge regression has no other")
+    loss: str = key("square", "(y - f)^2.", choices=("square",), must="square: ridge regression has no other")
     lam: float = key(1e-6, "Regularisation lambda.", above=0)
-    c: float = key(1.0, "Weight of the agreement between neighbours.", least=0)
+    c: float = key(1.0, "Weight of the agreement between neighbours.", min=0)
     penalty: str = key(
         "equal",
         "Whether n_j is the same for all nodes, N / J, as published, or the node's number of samples, N_j.",
-        among=("equal", "by_samples"),
+        choices=("equal", "by_samples"),
     )
     candidates: int = key(
         20,
         "Frequencies that a node draws for each that it keeps. It keeps those with the largest |Z Y| with random "
         "phases, and then draws new phases. 1 for features that do not depend on data.",
-        least=1,
-        most=1000,
+        min=1,
+        max=1000,
     )
 
     def require_fits(self, kernels: Dictionary) -> None:

@@ -76,7 +76,7 @@ class Odkla(WithLoss, OnStreams):
         must="a number > 0, or null for 1/sqrt(T)",
     )
     rho: float = key(0.05, "Penalty of the augmented Lagrangian, the step size of the dual variables.", above=0)
-    lam: float = key(1e-3, "Regularisation lambda of each sample's loss.", least=0)
+    lam: float = key(1e-3, "Regularisation lambda of each sample's loss.", min=0)
 
     def require_fits(self, kernels: Dictionary) -> None:
         """Refuse more than one kernel."""
@@ -158,8 +158,8 @@ class QcOdkla(Odkla):
     label: ClassVar[str] = "QC-ODKLA"
     choices_reveal_data: ClassVar[bool] = True
 
-    v: float = key(0.1, "Threshold h(t) = v mu^t of |theta_hat - theta|, before it is rounded.", least=0)
-    mu: float = key(0.99, "Threshold h(t) = v mu^t of |theta_hat - theta|, before it is rounded.", above=0, most=1)
+    v: float = key(0.1, "Threshold h(t) = v mu^t of |theta_hat - theta|, before it is rounded.", min=0)
+    mu: float = key(0.99, "Threshold h(t) = v mu^t of |theta_hat - theta|, before it is rounded.", above=0, max=1)
 
     def send(
         self, common: Common, own: OdklaState, inbox: Inbox, samples: Samples, turn: Turn
@@ -203,7 +203,7 @@ class Domkl(Odkla):
         "Whether an agent's log w becomes an average of its own and its neighbours' in each round, so "
         "losses spread over the whole graph, or depends only on its own losses, and the agent adds the neighbours' "
         "log w to predict.",
-        among=("averaged", "added"),
+        choices=("averaged", "added"),
     )
 
     def require_fits(self, kernels: Dictionary) -> None:

@@ -220,7 +220,7 @@ class DRfGp(ConsensusRfGp):
     noise: float | None = key(
         0.01,
         "The authors have flush=1, noise=0.01, forget=1 and personal=False.",
-        least=LEAST_NOISE,
+        min=LEAST_NOISE,
         must="a variance of at least 1e-12, or null for the level of most evidence",
     )
 

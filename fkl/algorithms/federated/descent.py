@@ -79,13 +79,13 @@ class Descent(WithLoss, Federated):
         "gives the step for a loss (f - y)^2 / 2. POF-MKL's published numbers use 2, its baselines' use 1.",
         above=0,
     )
-    lam: float = key(1e-3, "Regularisation lambda; the paper does not state it.", least=0)
+    lam: float = key(1e-3, "Regularisation lambda; the paper does not state it.", min=0)
     local_steps: int = key(
         1,
         "Gradient steps of a client from the server's theta, on the sample of the round. The client then sends "
         "the sum of their gradients.",
-        least=1,
-        most=MOST_STEPS,
+        min=1,
+        max=MOST_STEPS,
     )
 
     def rate(self, rounds: int) -> float:
@@ -374,21 +374,21 @@ class EmKofl(Descent):
         "average",
         "Model with which the clients predict: the average of the round, or each client's own copy. The copy is "
         "then averaged only after it has learned from the round's sample.",
-        among=PREDICTORS,
+        choices=PREDICTORS,
     )
     losses: str = key(
         "mean",
         "Losses by which the server's weights shrink: w_i <- w_i exp(-eta_w mean_k L_ik), as in vM-KOFL, or with the "
         "sum over k.",
-        among=LOSSES,
+        choices=LOSSES,
     )
     weight_factor: float = key(1.0, "Factor of eta in updates of weights: eta_w = weight_factor * eta.", above=0)
     local_steps: int = key(
         1,
         "Gradient steps of a client on the sample of the round, the same for every kernel. Losses are computed "
         "before the first step.",
-        least=1,
-        most=MOST_STEPS,
+        min=1,
+        max=MOST_STEPS,
     )
 
     def start(self, common: Common, clients: int) -> tuple[EmKoflServer, EmKoflClient]:

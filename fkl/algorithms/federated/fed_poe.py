@@ -56,8 +56,8 @@ class FedPoe(Descent):
         1,
         "Gradient steps on the sample of the round, from the server's theta, before their sum is sent, and also "
         "from the client's own theta.",
-        least=1,
-        most=MOST_STEPS,
+        min=1,
+        max=MOST_STEPS,
     )
 
     def start(self, common: Common, clients: int) -> tuple[DescentServer, MixtureClient]:

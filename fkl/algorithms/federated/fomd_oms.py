@@ -42,7 +42,7 @@ class ModelSelection(WithLoss, Federated):
     J: int = key(
         2,
         "Number of kernels that a client uses in a round, 2 to N; 1 if there is only one kernel.",
-        least=1,
+        min=1,
         must="an integer from 2 to kernels.N, or 1 with one kernel",
     )
     U: float = key(1.0, "Largest norm of a kernel's theta, which is projected on this ball.", above=0)
@@ -52,7 +52,7 @@ class ModelSelection(WithLoss, Federated):
         "nearly all on the smallest.",
         must="norms > 0, one for each kernel, or null for U",
     )
-    Y: float = key(1.0, "Largest |target| that the theoretical rates assume; 1 for a loss of classes.", least=0)
+    Y: float = key(1.0, "Largest |target| that the theoretical rates assume; 1 for a loss of classes.", min=0)
     eta: float | None = key(
         None,
         "Rate of p; None for the theoretical rate. Only eta / C_i matters, with C_i the largest loss, (U_i + Y)^2 for "
@@ -68,7 +68,7 @@ class ModelSelection(WithLoss, Federated):
         must="a number > 0, or null for theory's",
     )
     lam: float = key(
-        1e-3, "Regularisation lambda of the regret that the run reports. The method itself has no regulariser.", least=0
+        1e-3, "Regularisation lambda of the regret that the run reports. The method itself has no regulariser.", min=0
     )
 
     def __post_init__(self) -> None:

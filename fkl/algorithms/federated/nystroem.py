@@ -68,8 +68,8 @@ class Nystroem(HoldOut, OnBatches):
 
     per_client: ClassVar[tuple[str, ...]] = ("centres",)
 
-    centres: int = key(10, "Number of samples that a client sends; a client with fewer sends all.", least=1, most=10000)
-    iterations: int = key(20, "Number of rounds; the first exchanges the centres.", least=1, most=1_000_000)
+    centres: int = key(10, "Number of samples that a client sends; a client with fewer sends all.", min=1, max=10000)
+    iterations: int = key(20, "Number of rounds; the first exchanges the centres.", min=1, max=1_000_000)
     lam: float = key(1e-2, "Regularisation lambda of the sum over all clients.", above=0)
 
     @property
@@ -200,7 +200,7 @@ class DkrrNyCm(Nystroem):
     ) -> tuple[CentresClient, Centres | Vector | None, Array | None]:
         """Send centres or the gradient, then the client's solution or step, then receive theta."""
         # First exchange: centres
-        lam = self.lam / turn.together  # a client's share of the regulariser of the sum over all clients
+        lam = self.lam / turn.clients_present  # a client's share of the regulariser of the sum over all clients
         if down is None and turn.t == 0:
             return client, self.given_centres(samples, turn), None
         # Second exchange of the first round: all centres have arrived, so solve with the client's own samples
@@ -243,10 +243,10 @@ class DkrrNyCm(Nystroem):
 
 def _factor_ridge(samples: ClientRows, rows: Rows, lam: float) -> Ridge:
     """(Phi_k'Phi_k / n_k + lam I)^-1 for each client, factored once."""
-    made = samples.made.named
-    if "ridge" not in made:
-        made["ridge"] = Ridge.from_rows(rows, 1.0, np.full(len(samples.count), lam / 2))
-    return made["ridge"]
+    cached = samples.cache.values
+    if "ridge" not in cached:
+        cached["ridge"] = Ridge.from_rows(rows, 1.0, np.full(len(samples.count), lam / 2))
+    return cached["ridge"]
 
 
 @dataclass

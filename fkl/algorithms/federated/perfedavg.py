@@ -70,25 +70,25 @@ class PerFedAvg(WithLoss, Federated):
         above=0,
         must="a number > 0, or null for 1/sqrt(T)",
     )
-    neurons: int = key(20, "Maximum number of neurons per hidden layer.", least=1)
+    neurons: int = key(20, "Maximum number of neurons per hidden layer.", min=1)
     parameters: int = key(
         1000,
         "Upper bound of the number of parameters. The network has as many hidden layers of `neurons` neurons as "
         "fit. If not even one fits, it has one hidden layer with as many neurons as fit.",
-        least=4,
-        most=MOST_PARAMETERS,
+        min=4,
+        max=MOST_PARAMETERS,
     )
     lam: float = key(
         1e-3,
         "Regularisation lambda of the regret that the run reports. The network itself has no regulariser.",
-        least=0,
+        min=0,
     )
     local_steps: int = key(
         1,
         "Steps of size eta of a client from the global network, on the sample of the round. The client then sends "
         "the sum of their gradients.",
-        least=1,
-        most=MOST_STEPS,
+        min=1,
+        max=MOST_STEPS,
     )
 
     def widths(self, dimension: int) -> list[int]:

@@ -40,16 +40,16 @@ class PofMkl(Descent):
     M: int = key(
         1,
         "Kernels per bin: the largest number of kernels whose updates a client sends in a round, 1 to N.",
-        least=1,
+        min=1,
         must="an integer from 1 to kernels.N",
     )
-    xi: float = key(1.0, "Exploration rate in (0, 1]; 1 draws bins uniformly.", above=0, most=1)
+    xi: float = key(1.0, "Exploration rate in (0, 1]; 1 draws bins uniformly.", above=0, max=1)
     eta_k: float | None = key(None, "Learning rate of the clients' weights; None for 1 / sqrt(T).", above=0)
     bins_by: str = key(
         "current",
         "Weights that define the bins if xi < 1: w_t, as in eq. (8), or w_{t+1}, which Algorithm 2 has computed "
         "by then.",
-        among=("current", "updated"),
+        choices=("current", "updated"),
     )
 
     @property

@@ -153,7 +153,7 @@ class RfGp(GaussianProcesses, Federated):
         None,
         "Kernels that are learned to the end, to send less. Whenever noise levels are chosen, after 1, 2, 3, 5, "
         "8, 12, ... rounds, the half with the smaller evidence is dropped, until M are left. None for all.",
-        least=1,
+        min=1,
         must="an integer >= 1, or null for all kernels",
     )
     rank: int | None = key(
@@ -162,7 +162,7 @@ class RfGp(GaussianProcesses, Federated):
         "send. They are the eigenvectors of sum (z, y) (z, y)' with the largest eigenvalues, each scaled by the "
         "root of its eigenvalue. The remainder counts as noise. The server reads them, so secure sums are not "
         "possible. None sends the sums.",
-        least=1,
+        min=1,
         must="an integer >= 1, or null for all sums",
     )
 

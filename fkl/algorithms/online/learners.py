@@ -250,7 +250,7 @@ class Raker(WithLoss, OnlineLearner):
     not_traceable: ClassVar[str] = ""
     unbiased: ClassVar[bool] = True
 
-    lam: float = key(1e-3, "Regularisation lambda.", least=0)
+    lam: float = key(1e-3, "Regularisation lambda.", min=0)
 
     def init(self, world: World) -> LearnerState:
         """Start from theta_i = 0, w_i = 1."""
@@ -373,7 +373,7 @@ class AdaRaker(WithLoss, OnlineLearner):
     not_traceable: ClassVar[str] = "its instances begin and end in different rounds"
 
     eta: float = key(0.5, "Step size eta in eta_I = min(1/2, eta / |I|^(1/2)).", above=0)
-    lam: float = key(1e-3, "Regularisation lambda.", least=0)
+    lam: float = key(1e-3, "Regularisation lambda.", min=0)
     restart: bool = key(
         False,
         "Whether an instance restarts with its interval, as in strongly adaptive learning, or only its h, as "

@@ -52,7 +52,7 @@ class OmklGf(Selective):
 
     label: ClassVar[str] = "OMKL-GF"
 
-    J: int = key(2, "Number of selective nodes.", least=1, most=MOST_NODES)
+    J: int = key(2, "Number of selective nodes.", min=1, max=MOST_NODES)
 
     def init(self, world: World) -> GraphFeedbackState:
         """Start from theta_i = 0, w_i = 1 (Algorithm 3)."""
@@ -197,4 +197,4 @@ def _probability_reached(p, A, floor):
     return np.maximum(q, floor)
 
 
-# Compiled with parts of other modules: 3a845869, see tests/test_compiled.py
+# Compiled with parts of other modules: 6652be8f, see tests/test_compiled.py

@@ -72,8 +72,8 @@ class OmklSfg(Selective):
         0.0,
         "Lower bound of the node's probability, by which the loss of its prediction is divided. The paper's text "
         "has no bound, that is 0; its published numbers come from 0.2.",
-        least=0,
-        most=1,
+        min=0,
+        max=1,
     )
     graph: str = key(
         "similarity",
@@ -81,14 +81,14 @@ class OmklSfg(Selective):
         "real line instead, as if d were 1. With ``lowest``, every node points to itself and the kernels of lowest "
         "index; this is the result of an argmax over divergences that are NaN, and the published numbers come "
         "from it.",
-        among=GRAPHS,
+        choices=GRAPHS,
     )
     settle: str = key(
         "best",
         "Choice after `exploring` rounds. ``best`` takes the node with the largest u, as in the paper's text. "
         "``first`` takes the first node; the published numbers of OMKL-SFG come from it. ``never`` continues to "
         "draw; the published numbers of OMKL-SFG-R come from it.",
-        among=("best", "first", "never"),
+        choices=("best", "first", "never"),
     )
 
     @property
@@ -233,7 +233,7 @@ class OmklSfgR(OmklSfg):
 
     label: ClassVar[str] = "OMKL-SFG-R"
 
-    rank: int = key(10, "beta = (1 - xi) (rank-th largest u_i / U) + xi / N.", least=1)
+    rank: int = key(10, "beta = (1 - xi) (rank-th largest u_i / U) + xi / N.", min=1)
 
     def require_fits(self, kernels: Dictionary) -> None:
         """Also refuse a rank above the number of kernels."""
@@ -461,4 +461,4 @@ def farthest_first(log_inner: Float64s, log_total: Float64s, members: int) -> tu
     return sign, size
 
 
-# Compiled with parts of other modules: 3a845869, see tests/test_compiled.py
+# Compiled with parts of other modules: 6652be8f, see tests/test_compiled.py

@@ -35,39 +35,39 @@ class Selective(WithLoss, OnlineLearner):
         "diminishing",
         "eta_t = eta / sqrt(t), as in the paper's experiments, or eta in all rounds, as in its theorems. The "
         "exploration rates are eta_t, too.",
-        among=("diminishing", "constant"),
+        choices=("diminishing", "constant"),
     )
-    lam: float = key(1e-3, "Regularisation lambda.", least=0)
+    lam: float = key(1e-3, "Regularisation lambda.", min=0)
     M: int = key(
         10,
         "Number of kernels to which a node of the feedback graph is connected (at most, if it draws them).",
-        least=1,
-        most=MOST_KERNELS,
+        min=1,
+        max=MOST_KERNELS,
         must="an integer from 1 to kernels.N, at most 10000",
     )
     q_floor: float = key(
         0.0,
         "Lower bound of the probability by which a loss is divided. The paper's text has no bound, that is 0; "
         "the published numbers come from 0.05 (OMKL-GF) and 0.1 (OMKL-SFG).",
-        least=0,
-        most=1,
+        min=0,
+        max=1,
     )
     exploring: int = key(
-        300, "Number of rounds after which the graph (OMKL-GF) or the node (OMKL-SFG) is no longer drawn.", least=1
+        300, "Number of rounds after which the graph (OMKL-GF) or the node (OMKL-SFG) is no longer drawn.", min=1
     )
     divide_by: str = key(
         "drawn",
         "Divisor of losses after `exploring` rounds. ``drawn`` keeps eqs. (21), (36) and (37), as in the paper's "
         "text. ``observed`` uses the probability with which losses are then observed: sum_j p_j A_ij in OMKL-GF's "
         "frozen graph, and 1 at OMKL-SFG's settled node. The estimates then keep the mean that the proofs need.",
-        among=("drawn", "observed"),
+        choices=("drawn", "observed"),
     )
     draw: str = key(
         "exact",
         "Draw from a probability mass function, or take the right neighbour of the drawn index (the first is "
         "never drawn, the last has the mass of two). A sum that stops one term early does the latter, and the "
         "published numbers come from it.",
-        among=("exact", "next"),
+        choices=("exact", "next"),
     )
 
     def rates(self, rounds: slice) -> NDArray[np.float64]:
@@ -211,4 +211,4 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
     return y_hat / total, squared_norm / total
 
 
-# Compiled with parts of other modules: 750d5ee3, see tests/test_compiled.py
+# Compiled with parts of other modules: 854f044e, see tests/test_compiled.py

@@ -101,18 +101,18 @@ class Parsimonious(OneShot, HoldOut):
     task: ClassVar[type[Task]] = PerReplicateTask
     compiled_only: ClassVar[bool] = True
 
-    gamma: float = key(25.0, "Weight of the support's measure.", least=0)
+    gamma: float = key(25.0, "Weight of the support's measure.", min=0)
     eps: float = key(0.01, "The constraint is y f(x) >= 1 - eps.", below=1)
-    steps: int = key(1000, "Maximum number of Newton steps for each problem.", least=1, most=1_000_000_000)
+    steps: int = key(1000, "Maximum number of Newton steps for each problem.", min=1, max=1_000_000_000)
     tolerance: float = key(
         1e-7,
         "A problem is solved when its duality gap is at most this, in units of the cost. The gap is that of a point "
         "that meets all constraints. The alpha of eq. (8), which is sent, may violate them: see the column "
         "`violation`.",
-        least=0,
+        min=0,
     )
     centres: int = key(
-        1296, "Number of centres per width: on a grid in up to three dimensions, else drawn.", least=1, most=1_000_000
+        1296, "Number of centres per width: on a grid in up to three dimensions, else drawn.", min=1, max=1_000_000
     )
     widths: list[float] | None = key(
         None,

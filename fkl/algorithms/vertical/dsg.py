@@ -116,20 +116,20 @@ class Dsg(VerticalMethodWithKeys):
     idle: ClassVar[tuple[str, ...]] = FEATURE_KEYS
     compiled_only: ClassVar[bool] = True
 
-    iterations: int = key(20000, "Number T of iterations.", least=1, most=1_000_000_000)
-    marks: int = key(100, "Number of evaluations of f, evenly spaced over the iterations.", least=1, most=1_000_000_000)
-    loss: str = key("logistic", "Loss, as in FDSKL's Table 1.", among=OF_PARTIES)
+    iterations: int = key(20000, "Number T of iterations.", min=1, max=1_000_000_000)
+    marks: int = key(100, "Number of evaluations of f, evenly spaced over the iterations.", min=1, max=1_000_000_000)
+    loss: str = key("logistic", "Loss, as in FDSKL's Table 1.", choices=OF_PARTIES)
     gamma: float = key(0.1, "Learning rate.", above=0)
-    rate: str = key("constant", "gamma_t = gamma, or gamma / t (Dai et al., Theorem 4).", among=RATES)
-    lam: float = key(1e-6, "Regularisation lambda.", least=0)
-    batch: int = key(1, "Number B of samples per iteration.", least=1, most=1_000_000_000)
+    rate: str = key("constant", "gamma_t = gamma, or gamma / t (Dai et al., Theorem 4).", choices=RATES)
+    lam: float = key(1e-6, "Regularisation lambda.", min=0)
+    batch: int = key(1, "Number B of samples per iteration.", min=1, max=1_000_000_000)
     rows: str = key(
         "shuffled",
         "``shuffled``: all rows in a random order, before any is drawn again. ``iid``: each iteration draws its B rows "
         "from all rows, independently of earlier draws, as in the papers' analysis; no row is twice in a batch.",
-        among=ROWS,
+        choices=ROWS,
     )
-    features: int = key(1, "Number D of features per iteration.", least=1, most=1_000_000_000)
+    features: int = key(1, "Number D of features per iteration.", min=1, max=1_000_000_000)
     bank: int | None = key(
         None,
         "Total number of features, a multiple of D: iteration t uses block t modulo bank / D of D features. None "
@@ -238,7 +238,7 @@ class Dsg(VerticalMethodWithKeys):
         return training[np.concatenate(orders).reshape(-1, self.batch)[: self.iterations]]
 
     def workers_on_duty(self, problem: Vertical, streams: Streams) -> NDArray[np.int64]:
-        """Workers l, active ones in turn, and l', whose mask stays, of each iteration (FDSKL, Algorithm 3, line 6).
+        """Workers l, active ones in turn, and l', whose mask is never subtracted (FDSKL, Algorithm 3, line 6).
 
         Features that are used again stay with the l that first requested them. A feature's l' is the same for all
         samples, because its mask is the feature's b. Pooled data need no workers, but with them DSG has the same phases

@@ -83,14 +83,16 @@ class FdSvrg(LearningWithKeys):
     label: ClassVar[str] = "FD-SVRG"
     compiled_only: ClassVar[bool] = True
 
-    loss: str = key("logistic", "Loss L, as in FDSKL's Table 1; ``square`` also learns real targets.", among=OF_PARTIES)
-    lam: float = key(1e-5, "Regularisation; the bias is regularised too.", least=0)
-    eta: float = key(0.1, "Step size.", above=0)
-    passes: int = key(20, "Number of outer iterations, each with one full gradient.", least=1, most=1_000_000_000)
-    inner: int | None = key(
-        None, "Number M of steps between two full gradients; None for N / batch.", least=1, most=1_000_000_000
+    loss: str = key(
+        "logistic", "Loss L, as in FDSKL's Table 1; ``square`` also learns real targets.", choices=OF_PARTIES
     )
-    batch: int = key(1, "Number u of samples per step.", least=1)
+    lam: float = key(1e-5, "Regularisation; the bias is regularised too.", min=0)
+    eta: float = key(0.1, "Step size.", above=0)
+    passes: int = key(20, "Number of outer iterations, each with one full gradient.", min=1, max=1_000_000_000)
+    inner: int | None = key(
+        None, "Number M of steps between two full gradients; None for N / batch.", min=1, max=1_000_000_000
+    )
+    batch: int = key(1, "Number u of samples per step.", min=1)
     intercept: bool = key(True, "Whether the active party holds one more feature, which is always 1.")
 
     @property
@@ -225,4 +227,4 @@ def _descend_compiled(
             w[d] -= change[b] * one
 
 
-# Compiled with parts of other modules: e1b2d0e2, see tests/test_compiled.py
+# Compiled with parts of other modules: cb6b2b81, see tests/test_compiled.py

@@ -3,8 +3,8 @@
 q workers hold different features of the same n samples, and learn f(x) = sum_s alpha_s'phi_s(x). In iteration t, worker
 l draws B rows and D new random features, and asks the others for their parts of w'x, which masks b hide. For example,
 with q = 3, B = 2 and D = 1, an iteration that draws rows 1 and 2 sends each of the two others the row numbers and the
-seed (3 scalars), and each of them sends back 2 masked sums, 2 sums of masks (except for worker l', whose mask stays),
-and 2 parts of f.
+seed (3 scalars), and each of them sends back 2 masked sums, 2 sums of masks (except for worker l', whose
+mask is never subtracted), and 2 parts of f.
 
 `Fdskl` is the method: in a simulation, it computes the same f as DSG (Lemma 1) in one process, and `ProtocolTraffic`
 counts the messages that the workers would send. At real sites, `Fdskl.dealt` gives each worker its features, `Worker`
@@ -94,7 +94,7 @@ class WorkerKnowledge(NamedTuple):
     features : dict of int to ((D, d), (D,))
         Directions and coefficients of the features that it requested.
     stays : dict of int to (D,)
-        Phases of the features whose mask stays with it.
+        Phases of the features whose mask it never subtracts.
     """
 
     features: dict[int, tuple[Array, Array]]
@@ -122,7 +122,7 @@ class Worker:
         """Run all iterations and return the result."""
         for t in range(self.method.iterations):
             yield from self.run_iteration(t)
-        # Predictions need the coefficients, and the phases of the features whose mask stays with this worker
+        # Predictions need the coefficients, and the phases of the features whose mask this worker never subtracts
         drawn = range(self.method.draws)
         stays = {s: self.phases(s) for s in drawn if self.own.duties[s, 1] == self.own.number}
         return WorkerKnowledge(
@@ -243,8 +243,8 @@ class ProtocolTraffic:
 
     The worker that holds an earlier feature s requests it for the rows of a batch that were not in the feature's own
     batch (Algorithm 2, line 4). All others send once along T1, and once along T2, except for the worker whose mask
-    stays. So we count, for each worker, only the features that it holds and the masks that stay with it, in total and
-    for each row. Features of a bank are requested once per row: their holder saves all angles.
+    is never subtracted. So we count, for each worker, only the features that it holds and the masks that it keeps, in
+    total and for each row. Features of a bank are requested once per row: their holder saves all angles.
 
     For example, with D = 1 and batches {1, 2}, {2, 3} and {1, 2}, the third iteration requests feature 3, which is new,
     for 2 rows, feature 2 for row 1 only, because the angle of row 2 is saved, and feature 1 for no row: 2 calls with 3
@@ -291,7 +291,7 @@ class ProtocolTraffic:
         duties = self.duties[first:until]
         sums = self._sums_of_bank(first, until) if self.method.bank else self._sums_of_new_features(first, until)
         self.angles += int(sums[0, :, 1].sum())
-        # Calls of Algorithm 3 and scalars, by the worker l that requests and by l', whose mask stays
+        # Calls of Algorithm 3 and scalars, by the worker l that requests and by l', whose mask is never subtracted
         asked_by = np.bincount(duties[:, 0], minlength=self.workers)
         by_asking, by_apart = sums
         # The requesting worker receives and does not send, so each worker sends all sums except its own
@@ -420,7 +420,7 @@ class Fdskl(Dsg):
         "a worker that did not request the sum are then independent of the data, unless it colludes. In all three, "
         "the requesting worker has w'x + b of every sample, and from enough of these all features of all workers: "
         "docs/findings/masks.md reports attacks on all three.",
-        among=MASKS,
+        choices=MASKS,
     )
 
     def first_learner(self, common: Common, problem: Vertical) -> CountedLearner:
@@ -453,7 +453,7 @@ class Fdskl(Dsg):
 
     def dealt(self, common: Common, problem: Vertical) -> tuple[PartyRows, list[PartyData]]:
         """All rows, numbered equally at all workers; active workers know and draw from the training rows."""
-        # The common plan: batches, and who requests and whose mask stays, as in the simulation
+        # The common plan: batches, and who requests and whose mask is never subtracted, as in the simulation
         start, duties = Dsg.first_learner(self, common, problem), self.workers_on_duty(problem, common.streams)
         learned_from = np.isin(np.arange(len(problem.y)), start.split.training)
         y = np.where(learned_from, problem.y, np.nan)
@@ -476,7 +476,7 @@ class Fdskl(Dsg):
         return Worker(self, own, wire).play()
 
     def assembled(self, parts: list[Any], held: PartyRows) -> "DoublyStochasticFunction":
-        """The function from all workers' coefficients, with the phases of the workers whose mask stays."""
+        """The function from all coefficients, with the phases of the workers whose mask is never subtracted."""
         features = {s: feature for part in parts for s, feature in part.features.items()}
         stays = {s: phases for part in parts for s, phases in part.stays.items()}
         w, alpha = zip(*features.values(), strict=True)

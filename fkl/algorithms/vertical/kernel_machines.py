@@ -125,16 +125,16 @@ class SupportVectorMachine(LearningWithKeys):
         0.1,
         "Errors of real targets that cost nothing, in standard deviations of the training targets; no effect on two "
         "classes.",
-        least=0,
+        min=0,
     )
     gamma: float = key(1.0, "The RBF kernel is exp(-gamma |x - x'|^2).", above=0)
-    tolerance: float = key(1e-3, "LIBSVM's stopping criterion.", least=LEAST_TOLERANCE)
+    tolerance: float = key(1e-3, "LIBSVM's stopping criterion.", min=LEAST_TOLERANCE)
     cache_mib: float = key(
         200.0,
         "Memory for kernel values; it does not change results. 200 is scikit-learn's default; 500 took longer "
         "on cod_rna.",
         above=0,
-        most=MOST_MIB,
+        max=MOST_MIB,
     )
 
     def require_cache(self, samples: int) -> None:
@@ -198,8 +198,8 @@ class PpSvmv(SupportVectorMachine):
 
     label: ClassVar[str] = "PP-SVMV"
 
-    kernel: str = key("rbf", "Kernel: exp(-gamma |x - x'|^2), or x'x'.", among=("rbf", "linear"))
-    cache_mib: float = key(500.0, "Memory for kernel values.", above=0, most=MOST_MIB)
+    kernel: str = key("rbf", "Kernel: exp(-gamma |x - x'|^2), or x'x'.", choices=("rbf", "linear"))
+    cache_mib: float = key(500.0, "Memory for kernel values.", above=0, max=MOST_MIB)
     memory_gib: float = key(4.0, "Largest allowed matrix of all inner products.", above=0)
 
     def begin(self, held: PartyRows, rng: np.random.Generator) -> Any:
@@ -297,12 +297,12 @@ class VerticalNystroem(LearningWithKeys):
     label: ClassVar[str] = "Nystroem"
 
     landmarks: int = key(
-        1000, "Number M; M samples or fewer are all landmarks: exact kernel ridge regression.", least=1, most=1_000_000
+        1000, "Number M; M samples or fewer are all landmarks: exact kernel ridge regression.", min=1, max=1_000_000
     )
     loss: str = key(
         "square",
         "Loss L: (f - y)^2, kernel ridge regression; or, for two classes, max(0, 1 - y f)^2, a support vector machine.",
-        among=LOSSES,
+        choices=LOSSES,
     )
     gamma: float = key(1.0, "The kernel is K(x, z) = exp(-gamma |x - z|^2).", above=0)
     lam: float = key(1e-6, "Regularisation; the bias is not regularised.", above=0)

@@ -48,7 +48,7 @@ class VerticalMethodWithKeys(parties.VerticalMethod):
     fold: int | None = key(
         None,
         "For cross-validation: do not use the test rows, and test on this fifth of the others.",
-        least=0,
+        min=0,
         below=FOLDS,
     )
 

@@ -276,7 +276,7 @@ class FeatureRidge(LearningWithKeys):
 
     label: ClassVar[str] = "RFF ridge"
 
-    angles: int = key(500, "Number D of angles; each gives two features.", least=1, most=1_000_000)
+    angles: int = key(500, "Number D of angles; each gives two features.", min=1, max=1_000_000)
     gamma: float = key(1.0, "The approximated kernel is exp(-gamma |x - z|^2).", above=0)
     lam: float = key(1e-6, "Regularisation; the bias is not regularised.", above=0)
 

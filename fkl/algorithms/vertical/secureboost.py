@@ -305,22 +305,22 @@ class SecureBoost(LearningWithKeys):
     label: ClassVar[str] = "SecureBoost"
     compiled_only: ClassVar[bool] = True
 
-    trees: int = key(100, "Number of trees.", least=1, most=1_000_000)
-    depth: int = key(5, "Maximum number of splits from a root to a leaf.", least=1, most=16)
+    trees: int = key(100, "Number of trees.", min=1, max=1_000_000)
+    depth: int = key(5, "Maximum number of splits from a root to a leaf.", min=1, max=16)
     learning_rate: float = key(0.3, "Learning rate: factor of the leaves' values; at most 2 for real targets.", above=0)
-    lam: float = key(1.0, "L2 regularisation lambda of the leaves.", least=0)
+    lam: float = key(1.0, "L2 regularisation lambda of the leaves.", min=0)
     gamma: float = key(
         0.0,
         "Minimum gain of a split, including the paper's factor 1/2: half of xgboost's gamma.",
-        least=0,
+        min=0,
     )
-    min_child_weight: float = key(1.0, "Minimum sum of h on each side of a split.", least=0)
+    min_child_weight: float = key(1.0, "Minimum sum of h on each side of a split.", min=0)
     bins: int = key(
         32,
         "Maximum number of bins of a feature, with about equal numbers of samples; one bin per value if there are at "
         "most this many values.",
-        least=2,
-        most=256,
+        min=2,
+        max=256,
     )
     cipher: Any = key(
         "plain",
@@ -328,7 +328,7 @@ class SecureBoost(LearningWithKeys):
         must="plain or paillier",
     )
     key_bits: int = key(
-        1024, "Length of Paillier's modulus.", least=128, most=MOST_KEY_BITS, must="an even number from 128 to 16384"
+        1024, "Length of Paillier's modulus.", min=128, max=MOST_KEY_BITS, must="an even number from 128 to 16384"
     )
 
     def __post_init__(self) -> None:

@@ -119,7 +119,7 @@ def tree_rooted_at(workers: int, root: int) -> SumTree:
 
 
 def mask_trees(workers: int, root: int, apart: int) -> tuple[SumTree, SumTree]:
-    """Totally different trees: T1 over all workers, T2 over all but the one whose mask stays (FDSKL, Algorithm 3).
+    """Totally different: T1 over all, T2 over all but the one whose mask is never subtracted (FDSKL, Algorithm 3).
 
     T1 pairs up the workers except the root, `apart` first; T2 pairs up the same row from its second worker on; both
     send the sum to the root. Every subtree of T1 then starts at an even place of the row and every subtree of T2 at an
@@ -142,9 +142,9 @@ def mask_trees(workers: int, root: int, apart: int) -> tuple[SumTree, SumTree]:
     apart : int
         l', another worker.
     """
-    # The root of T1 must not be the worker whose mask stays
+    # The root of T1 must not be the worker whose mask is never subtracted
     if root == apart or workers < 2:
-        raise FklError(f"worker {root} of {workers} needs another worker whose mask stays")
+        raise FklError(f"worker {root} of {workers} needs another worker whose mask is never subtracted")
     # All others in a ring order that begins with that worker
     row = [(apart + step) % workers for step in range(workers)]
     row.remove(root)
@@ -152,7 +152,7 @@ def mask_trees(workers: int, root: int, apart: int) -> tuple[SumTree, SumTree]:
 
 
 def all_masks_tree(workers: int, root: int, apart: int) -> SumTree:
-    """Tree T2 over all workers, including `apart`, for the case that no mask stays.
+    """Tree T2 over all workers, including `apart`, for the case that every mask is subtracted.
 
     It is T2 of `mask_trees` with `apart` at the end of the row, where it never adds. Again only the root receives in
     both trees. The only subtree that both share is that of all others, whose sum the root should learn.

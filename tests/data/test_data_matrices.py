@@ -5,7 +5,7 @@ import pytest
 from without_hashes import mat
 
 from fkl.basics.errors import FklError
-from fkl.data.reading import read_cells, read_mat, read_table
+from fkl.data.matrices import read_cells, read_mat, read_table
 
 ABC = ("a", "b", "c")
 

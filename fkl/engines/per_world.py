@@ -52,8 +52,8 @@ class Each:
 
 
 @dataclass(frozen=True)
-class Apart:
-    """Base class of a method that runs in several worlds; `make_worlds` lists them, `together` joins their outcomes."""
+class MethodPerWorld:
+    """A method that runs in several worlds: `make_worlds` lists them, `join_outcomes` joins their results."""
 
     method: Any
 
@@ -78,7 +78,7 @@ class Apart:
             after, outcome = self.method.step(learner_world, learner_state, t)
             states.append(after)
             outcomes.append(outcome)
-        return Each(states), self.together(world, outcomes, t)
+        return Each(states), self.join_outcomes(world, outcomes, t)
 
     def worlds_made(self, world: World) -> list[World]:
         """The worlds, made once and kept with the common world."""
@@ -92,12 +92,12 @@ class Apart:
         """The worlds that belong to a common world."""
         raise NotImplementedError
 
-    def together(self, world: World, outcomes: Sequence[Any], t: int) -> Any:
+    def join_outcomes(self, world: World, outcomes: Sequence[Any], t: int) -> Any:
         """One outcome of round t from those of all worlds."""
         raise NotImplementedError
 
 
-class Alone(Apart):
+class WithoutFederation(MethodPerWorld):
     """A method that every client, or the one client with all samples, runs alone, without messages."""
 
     def make_worlds(self, world: World) -> list[World]:
@@ -110,7 +110,7 @@ class Alone(Apart):
             one.channel.open_round(t, one.problem.present[t])
         return super().step(world, state, t)
 
-    def together(self, world: World, outcomes: Sequence[Any], t: int) -> Any:
+    def join_outcomes(self, world: World, outcomes: Sequence[Any], t: int) -> Any:
         """The outcomes of all clients."""
         return beside_each_other(outcomes)
 
@@ -122,7 +122,7 @@ class Alone(Apart):
         return replace(world, problem=problem, channel=own_channel, topology=topology)
 
 
-class OneAgainstRest(Apart):
+class OneAgainstRest(MethodPerWorld):
     """A method that learns one function f_c for each class c, with target 1 in class c and -1 in all others.
 
     It predicts the class with the largest f_c, the first of ties. Losses and |f|^2 are sums over the classes. All
@@ -139,7 +139,7 @@ class OneAgainstRest(Apart):
             vars(worlds[-1])["common"] = world.common
         return worlds
 
-    def together(self, world: World, outcomes: Sequence[Outcome], t: int) -> Outcome:
+    def join_outcomes(self, world: World, outcomes: Sequence[Outcome], t: int) -> Outcome:
         """The predicted class, or C where all classes have the same f, and sums over the classes."""
         loss, f = world.problem.loss, np.stack([one.y_hat for one in outcomes])
         value = sum(map(loss.of_one_class.value, f, loss.signs(world.problem.y[t])))
