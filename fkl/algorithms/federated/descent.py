@@ -11,20 +11,23 @@ Learning (2021).
 POF-MKL and Fed-POE, which learn theta in the same way, are in `pof_mkl` and `fed_poe`.
 """
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import WithLoss, mixture_norm, softmax, squared_norms
+from fkl.algorithms.base import WithLoss, mean_norm, softmax, squared_norms
 from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
+from fkl.basics.pointwise import LOGISTIC
 from fkl.basics.random_streams import Role
 from fkl.contract.star import Federated, Samples, StarState, Turn
 from fkl.contract.world import Common, Outcome, World
-from fkl.kernels.bank import Stepped
+from fkl.kernels.bank import WIDE, Stepped
+from fkl.kernels.client_tiles import sum_in_order, tile_sums
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.wire.payloads import FeatureGradients, PerClient, SameForAll
@@ -186,8 +189,112 @@ class Descent(WithLoss, Federated):
         return DescentServer(server.theta - self.step_factor * self.rate(common.rounds) * up.theta.mean(share))
 
 
+class Seen(NamedTuple):
+    """What clients compute at the server's theta: predictions f (R, K, N) of all kernels, and |theta_i|^2 (R, N)."""
+
+    f: Array
+    norms: Array
+
+
 @dataclass(frozen=True)
-class OfmklAvg(Descent):
+class MixtureDescent(Descent):
+    """Descent whose clients predict with a mixture of the server's kernels.
+
+    You write ``answer(common, client, down, seen, samples, turn) -> (client, up, outcome)``, which is `client` with
+    what it has `Seen`. You may write `gradient_weights` and `learn_weights`.
+
+    If data do not decide the gradients' weights, each theta_i depends on no other kernel. Several rounds are then
+    played at once (`play_rounds`): first all of theta_i, in a compiled loop, then `answer` and `learn_weights` of each
+    round.
+    """
+
+    def gradient_weights(self, client: Any, turn: Turn) -> tuple[Array | None, NDArray[np.bool_] | None]:
+        """Factors of the gradients (R, K, N), and which are sent; None for 1, and for all.
+
+        It may read values of the client's state only if `choices_reveal_data`.
+        """
+        return None, None
+
+    def answer(
+        self, common: Common, client: Any, down: Any, seen: Seen, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome]:
+        """A client's new state, its message, and its outcome."""
+        raise NotImplementedError
+
+    def learn_weights(self, common: Common, server: Any, up: Any, share: Array) -> Any:
+        """The server after it has learned its kernels' weights; here it has none."""
+        return server
+
+    def kernel_losses(self, seen: Seen, samples: Samples) -> Array:
+        """L_ik, the loss of each kernel's own prediction, (R, K, N)."""
+        return self.pointwise.value(seen.f, samples.y[:, None]) + self.lam * seen.norms[:, None]
+
+    def client(self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn) -> tuple[Any, Any, Outcome]:
+        """Predict with every kernel, and answer."""
+        theta = down.theta.values
+        seen = Seen(common.bank.predict(samples.x, theta), squared_norms(theta))
+        return self.answer(common, client, down, seen, samples, turn)
+
+    def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
+        """Step theta as in all descent, and learn the kernels' weights."""
+        theta = super().server(common, server, up, share, turn).theta
+        return self.learn_weights(common, replace(server, theta=theta), up, share)
+
+    def why_round_by_round(self, world: World) -> str:
+        """Why rounds cannot be played at once; empty if they can."""
+        own = type(self)
+        reasons = {
+            "the engine is not numba": world.engine != "numba",
+            "a subclass has its own rounds": any(
+                getattr(own, name) is not getattr(MixtureDescent, name) for name in ("step", "tell", "client", "server")
+            ),
+            "data decide which gradients are sent": self.choices_reveal_data,
+            "clients take several local steps": self.local_steps > 1,
+            "its loss is logistic": self.pointwise.kind == LOGISTIC,  # numpy and compiled code have other last digits
+            "messages take time": world.channel.times is not None,
+            "samples may repeat one value": world.problem.dimension >= WIDE,
+        }
+        return next((why for why, holds in reasons.items() if holds), "")
+
+    def play_rounds(self, world: World, state: StarState, t: int, rounds: int) -> Iterator[tuple[StarState, Outcome]]:
+        """Play some rounds, as `step` does one after another; only the last state has theta."""
+        common, channel, clients = world.common, world.channel, world.problem.clients
+        turns = [
+            Turn(now, 0, world.streams, range(clients), together=world.together(now)) for now in range(t, t + rounds)
+        ]
+        given, shares = zip(*(self.given(world, turn.t) for turn in turns), strict=True)
+        # The gradients' weights decide each theta_i, whatever the other kernels do
+        weights = [self.gradient_weights(state.client, turn)[0] for turn in turns]
+        shape = rounds, common.bank.replicates, clients, common.bank.kernels
+        factor = np.ones(shape) if weights[0] is None else np.stack(weights)
+        decay = np.empty((*shape[:2], shape[3]))
+        for of_round, weight, share in zip(decay, weights, shares, strict=True):
+            of_round[:] = (
+                2 * self.lam * sum_in_order(tile_sums(share) if weight is None else PerClient(weight).tile_sums(share))
+            )
+        x, y, share = (np.stack(values) for values in ([one.x for one in given], [one.y for one in given], shares))
+        step = self.step_factor * self.rate(common.rounds)
+        f, thetas, theta = common.bank.learn_rounds(
+            x, y, share, factor, decay, state.server.theta, step, self.pointwise
+        )
+        R, N, _, P = thetas.shape
+        norms = np.moveaxis(squared_norms(thetas.reshape(R, N * rounds, P)).reshape(R, N, rounds), -1, 0)
+        # The rest of each round, with a theta of the right shape in its messages
+        server, client = replace(state.server, theta=np.zeros((R, N, P), common.bank.precision)), state.client
+        for seen, samples, share, turn in zip(
+            map(Seen, f, np.ascontiguousarray(norms)), given, shares, turns, strict=True
+        ):
+            channel.open_round(turn.t, samples.present)
+            down = channel.down(self.broadcast(common, server, replace(turn, clients=range(1))))
+            client, up, outcome = self.answer(common, client, down, seen, samples, turn)
+            up = channel.up(up)
+            if samples.present.any():
+                server = self.learn_weights(common, server, up, share)
+            yield StarState(replace(server, theta=theta), client), outcome
+
+
+@dataclass(frozen=True)
+class OfmklAvg(MixtureDescent):
     """Every client sends the gradients of all kernels; predictions weight the kernels equally."""
 
     label: ClassVar[str] = "OFMKL-Avg"
@@ -196,16 +303,14 @@ class OfmklAvg(Descent):
     uses_sample_once: ClassVar[bool] = True
     message_of_one_sample: ClassVar[bool] = True
 
-    def client(
-        self, common: Common, client: None, down: Parameters, samples: Samples, turn: Turn
+    def answer(
+        self, common: Common, client: None, down: Parameters, seen: Seen, samples: Samples, turn: Turn
     ) -> tuple[None, Gradients, Outcome]:
         """Predict with the mean of all kernels, and send grad L_ik for each kernel."""
-        bank, theta = common.bank, down.theta.values
-        f = bank.predict(samples.x, theta)
-        loss = self.pointwise.value(f, samples.y[:, None]) + self.lam * squared_norms(theta)[:, None]
-        even = common.xp.full_like(f, 1 / bank.kernels)
-        outcome = Outcome(f.mean(axis=-1), loss, lambda: mixture_norm(even, theta))
-        return None, Gradients(self.client_gradients(common, samples, theta, f)), outcome
+        f, norms = seen
+        even = common.xp.full_like(f, 1 / common.bank.kernels)
+        outcome = Outcome(f.mean(axis=-1), self.kernel_losses(seen, samples), lambda: mean_norm(even, norms))
+        return None, Gradients(self.client_gradients(common, samples, down.theta.values, f)), outcome
 
     def functions(self, world: World, state: StarState, t: int) -> tuple[OnFeatures, ...]:
         """The function that averages the server's kernels."""
@@ -246,7 +351,7 @@ class VmKoflServer:
 
 
 @dataclass(frozen=True)
-class VmKofl(Descent):
+class VmKofl(MixtureDescent):
     """The server learns theta as in OFMKL-Avg, and weights w_i <- w_i exp(-eta mean_k L_ik)."""
 
     label: ClassVar[str] = "vM-KOFL"
@@ -265,24 +370,19 @@ class VmKofl(Descent):
         """Send theta and w to all clients."""
         return VmKoflDown(SameForAll(server.theta), SameForAll(softmax(server.log_w)))
 
-    def client(
-        self, common: Common, client: None, down: VmKoflDown, samples: Samples, turn: Turn
+    def answer(
+        self, common: Common, client: None, down: VmKoflDown, seen: Seen, samples: Samples, turn: Turn
     ) -> tuple[None, LossesAndGradients, Outcome]:
         """Predict with the server's weights, and send the losses and gradients of all kernels."""
-        bank, theta, w = common.bank, down.theta.values, down.weights.values[:, None]
-        f = bank.predict(samples.x, theta)
-        loss = self.pointwise.value(f, samples.y[:, None]) + self.lam * squared_norms(theta)[:, None]
+        (f, norms), loss, w = seen, self.kernel_losses(seen, samples), down.weights.values[:, None]
         everyones = common.xp.broadcast_to(w, f.shape)
-        outcome = Outcome((w * f).sum(axis=-1), loss, lambda: mixture_norm(everyones, theta))
-        return None, LossesAndGradients(PerClient(loss), self.client_gradients(common, samples, theta, f)), outcome
+        outcome = Outcome((w * f).sum(axis=-1), loss, lambda: mean_norm(everyones, norms))
+        gradients = self.client_gradients(common, samples, down.theta.values, f)
+        return None, LossesAndGradients(PerClient(loss), gradients), outcome
 
-    def server(
-        self, common: Common, server: VmKoflServer, up: LossesAndGradients, share: Array, turn: Turn
-    ) -> VmKoflServer:
-        """Update theta_i <- theta_i - eta mean_k grad L_ik and w_i <- w_i exp(-eta mean_k L_ik)."""
-        theta = super().server(common, server, up, share, turn).theta
-        # Weights are kept as logarithms, because over many rounds they would underflow
-        return VmKoflServer(theta, server.log_w - self.rate(common.rounds) * up.losses.mean(share))
+    def learn_weights(self, common: Common, server: VmKoflServer, up: LossesAndGradients, share: Array) -> VmKoflServer:
+        """Update w_i <- w_i exp(-eta mean_k L_ik), as logarithms, because over many rounds w would underflow."""
+        return replace(server, log_w=server.log_w - self.rate(common.rounds) * up.losses.mean(share))
 
     def log_weights(self, state: StarState) -> Array:
         """Log w of the server's kernels, (R, N)."""
