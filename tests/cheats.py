@@ -119,6 +119,14 @@ class ServerWritesIntoItsState(RunningMean):
         return Server(server.total, server.count + 1)
 
 
+class WeightsByData(PofMkl):
+    """Its bins follow from its weights, although it says that they do not."""
+
+    def gradient_weights(self, client: Any, turn: Turn) -> Any:
+        chosen = client.log_w == client.log_w.max(axis=-1, keepdims=True)
+        return chosen * 1.0, chosen
+
+
 class ServerDrawsABin(PofMkl):
     """It draws the number which decides a client's bin."""
 

@@ -40,6 +40,8 @@ class Engine:
     """Name of the bank of random features in `fkl.kernels.BANKS`."""
     threads: ClassVar[int | None] = None
     """Number of threads of the compiled kernels if a run does not set it; None for all."""
+    at_once: ClassVar[bool] = False
+    """Whether it plays several rounds at once where the method can (`play_next`)."""
     all_together: ClassVar[bool] = False
     """Whether all replicates have to run together."""
     stopped_at: float | None = None
@@ -135,7 +137,6 @@ class Numba(Engine):
 
     name: ClassVar[str] = "numba"
     at_once: ClassVar[bool] = True
-    """Whether several rounds may be played between two pauses, if the method can."""
 
     def can_play(self, run: Run) -> str | None:
         """None: this engine can execute every run."""
@@ -148,10 +149,11 @@ class Numba(Engine):
             # The next rounds: a step, or several rounds at once; then their time is divided equally
             first, seconds, start = in_progress.t, in_progress.seconds, perf_counter()
             judging = 0.0
-            for state, outcome in play_next(algorithm, world, in_progress.state, first, self.at_once):
+            for reached, outcome in play_next(algorithm, world, in_progress.state, first, self.at_once):
                 begun = perf_counter()
                 if not judge.enter(in_progress.t, outcome):
                     raise RoundNotFiniteError
+                state = reached
                 in_progress.t += 1
                 del outcome  # before the next round needs the same memory
                 judging += perf_counter() - begun

@@ -330,8 +330,7 @@ def _first_round(experiment: Experiment) -> int:
     state = experiment.algorithm.init(world)
     temporaries = 12 * 8 * experiment.problem.clients * experiment.dictionary.N  # a round's (R, K, N) arrays in float64
     held = memory.count_bytes(state) + memory.count_bytes(vars(world.common).get("bank")) + temporaries
-    at_once = getattr(experiment.engine, "at_once", False)
-    _, outcome = next(play_next(experiment.algorithm, world, state, 0, at_once))
+    _, outcome = next(play_next(experiment.algorithm, world, state, 0, experiment.engine.at_once))
     held += memory.count_bytes(getattr(vars(world).get("samples"), "gone_over", None))
     if experiment.task.judge_counts:
         experiment.task.judge(world, experiment.algorithm).enter(0, outcome)

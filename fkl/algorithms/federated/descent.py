@@ -190,10 +190,11 @@ class Descent(WithLoss, Federated):
 
 
 class Seen(NamedTuple):
-    """What clients compute at the server's theta: predictions f (R, K, N) of all kernels, and |theta_i|^2 (R, N)."""
+    """What clients have at the server's theta: predictions f (R, K, N), |theta_i|^2 (R, N), and `gradient_weights`."""
 
     f: Array
     norms: Array
+    weights: tuple[Array | None, NDArray[np.bool_] | None]
 
 
 @dataclass(frozen=True)
@@ -203,15 +204,14 @@ class MixtureDescent(Descent):
     You write ``answer(common, client, down, seen, samples, turn) -> (client, up, outcome)``, which is `client` with
     what it has `Seen`. You may write `gradient_weights` and `learn_weights`.
 
-    If data do not decide the gradients' weights, each theta_i depends on no other kernel. Several rounds are then
-    played at once (`play_rounds`): first all of theta_i, in a compiled loop, then `answer` and `learn_weights` of each
-    round.
+    If data do not decide the gradients' weights, theta_i depends on no other kernel. Several rounds are then played at
+    once (`play_rounds`): first all steps of every theta_i, then `answer` and `learn_weights` of each round.
     """
 
     def gradient_weights(self, client: Any, turn: Turn) -> tuple[Array | None, NDArray[np.bool_] | None]:
-        """Factors of the gradients (R, K, N), and which are sent; None for 1, and for all.
+        """Factors of gradients (R, K, N), and which are sent; None for 1, and for all.
 
-        It may read values of the client's state only if `choices_reveal_data`.
+        Only if `choices_reveal_data` do they depend on numbers in the client's state.
         """
         return None, None
 
@@ -222,7 +222,7 @@ class MixtureDescent(Descent):
         raise NotImplementedError
 
     def learn_weights(self, common: Common, server: Any, up: Any, share: Array) -> Any:
-        """The server after it has learned its kernels' weights; here it has none."""
+        """The server after it has learned the kernels' weights; here it has none."""
         return server
 
     def kernel_losses(self, seen: Seen, samples: Samples) -> Array:
@@ -231,8 +231,8 @@ class MixtureDescent(Descent):
 
     def client(self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn) -> tuple[Any, Any, Outcome]:
         """Predict with every kernel, and answer."""
-        theta = down.theta.values
-        seen = Seen(common.bank.predict(samples.x, theta), squared_norms(theta))
+        theta, weights = down.theta.values, self.gradient_weights(client, turn)
+        seen = Seen(common.bank.predict(samples.x, theta), squared_norms(theta), weights)
         return self.answer(common, client, down, seen, samples, turn)
 
     def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
@@ -242,54 +242,51 @@ class MixtureDescent(Descent):
 
     def why_round_by_round(self, world: World) -> str:
         """Why rounds cannot be played at once; empty if they can."""
-        own = type(self)
+        parts = ("step", "tell", "client", "server", "client_gradients")
         reasons = {
             "the engine is not numba": world.engine != "numba",
             "a subclass has its own rounds": any(
-                getattr(own, name) is not getattr(MixtureDescent, name) for name in ("step", "tell", "client", "server")
+                getattr(type(self), one) != getattr(MixtureDescent, one) for one in parts
             ),
             "data decide which gradients are sent": self.choices_reveal_data,
             "clients take several local steps": self.local_steps > 1,
-            "its loss is logistic": self.pointwise.kind == LOGISTIC,  # numpy and compiled code have other last digits
+            "compiled code rounds the logistic loss otherwise": self.pointwise.kind == LOGISTIC,
             "messages take time": world.channel.times is not None,
-            "samples may repeat one value": world.problem.dimension >= WIDE,
+            f"samples of {WIDE} features may repeat one value": world.problem.dimension >= WIDE,
         }
         return next((why for why, holds in reasons.items() if holds), "")
 
     def play_rounds(self, world: World, state: StarState, t: int, rounds: int) -> Iterator[tuple[StarState, Outcome]]:
-        """Play some rounds, as `step` does one after another; only the last state has theta."""
+        """Play some rounds with the bits of `step`; a round's state has theta as it is after the last of them."""
         common, channel, clients = world.common, world.channel, world.problem.clients
         turns = [
             Turn(now, 0, world.streams, range(clients), together=world.together(now)) for now in range(t, t + rounds)
         ]
         given, shares = zip(*(self.given(world, turn.t) for turn in turns), strict=True)
-        # The gradients' weights decide each theta_i, whatever the other kernels do
-        weights = [self.gradient_weights(state.client, turn)[0] for turn in turns]
-        shape = rounds, common.bank.replicates, clients, common.bank.kernels
-        factor = np.ones(shape) if weights[0] is None else np.stack(weights)
-        decay = np.empty((*shape[:2], shape[3]))
-        for of_round, weight, share in zip(decay, weights, shares, strict=True):
-            of_round[:] = (
-                2 * self.lam * sum_in_order(tile_sums(share) if weight is None else PerClient(weight).tile_sums(share))
-            )
-        x, y, share = (np.stack(values) for values in ([one.x for one in given], [one.y for one in given], shares))
+        # First all steps of theta: the weights of gradients decide them, whatever the other kernels do
+        drawn = [self.gradient_weights(state.client, turn) for turn in turns]
+        R, N, P = state.server.theta.shape
+        weight, decay = np.ones((rounds, R, clients, N)), np.empty((rounds, R, N))
+        for b, (factors, _) in enumerate(drawn):
+            if factors is not None:
+                weight[b] = factors
+            sums = tile_sums(shares[b]) if factors is None else PerClient(factors).tile_sums(shares[b])
+            decay[b] = 2 * self.lam * sum_in_order(sums)
+        x, y, share = map(np.stack, ([one.x for one in given], [one.y for one in given], shares))
         step = self.step_factor * self.rate(common.rounds)
-        f, thetas, theta = common.bank.learn_rounds(
-            x, y, share, factor, decay, state.server.theta, step, self.pointwise
-        )
-        R, N, _, P = thetas.shape
-        norms = np.moveaxis(squared_norms(thetas.reshape(R, N * rounds, P)).reshape(R, N, rounds), -1, 0)
-        # The rest of each round, with a theta of the right shape in its messages
+        own = state.server.theta, step, self.pointwise
+        f, thetas, theta = common.bank.learn_rounds(x, y, share, weight, decay, *own)
+        norms = squared_norms(thetas.reshape(R, N * rounds, P)).reshape(R, N, rounds)
+        # Then the rest of each round; theta in its messages has only the right shape
         server, client = replace(state.server, theta=np.zeros((R, N, P), common.bank.precision)), state.client
-        for seen, samples, share, turn in zip(
-            map(Seen, f, np.ascontiguousarray(norms)), given, shares, turns, strict=True
-        ):
-            channel.open_round(turn.t, samples.present)
+        for b, turn in enumerate(turns):
+            channel.open_round(turn.t, given[b].present)
             down = channel.down(self.broadcast(common, server, replace(turn, clients=range(1))))
-            client, up, outcome = self.answer(common, client, down, seen, samples, turn)
+            seen = Seen(f[b], np.ascontiguousarray(norms[..., b]), drawn[b])
+            client, up, outcome = self.answer(common, client, down, seen, given[b], turn)
             up = channel.up(up)
-            if samples.present.any():
-                server = self.learn_weights(common, server, up, share)
+            if given[b].present.any():
+                server = self.learn_weights(common, server, up, shares[b])
             yield StarState(replace(server, theta=theta), client), outcome
 
 
@@ -307,10 +304,10 @@ class OfmklAvg(MixtureDescent):
         self, common: Common, client: None, down: Parameters, seen: Seen, samples: Samples, turn: Turn
     ) -> tuple[None, Gradients, Outcome]:
         """Predict with the mean of all kernels, and send grad L_ik for each kernel."""
-        f, norms = seen
+        f, norms, weights = seen
         even = common.xp.full_like(f, 1 / common.bank.kernels)
         outcome = Outcome(f.mean(axis=-1), self.kernel_losses(seen, samples), lambda: mean_norm(even, norms))
-        return None, Gradients(self.client_gradients(common, samples, down.theta.values, f)), outcome
+        return None, Gradients(self.client_gradients(common, samples, down.theta.values, f, *weights)), outcome
 
     def functions(self, world: World, state: StarState, t: int) -> tuple[OnFeatures, ...]:
         """The function that averages the server's kernels."""
@@ -374,10 +371,10 @@ class VmKofl(MixtureDescent):
         self, common: Common, client: None, down: VmKoflDown, seen: Seen, samples: Samples, turn: Turn
     ) -> tuple[None, LossesAndGradients, Outcome]:
         """Predict with the server's weights, and send the losses and gradients of all kernels."""
-        (f, norms), loss, w = seen, self.kernel_losses(seen, samples), down.weights.values[:, None]
+        (f, norms, weights), loss, w = seen, self.kernel_losses(seen, samples), down.weights.values[:, None]
         everyones = common.xp.broadcast_to(w, f.shape)
         outcome = Outcome((w * f).sum(axis=-1), loss, lambda: mean_norm(everyones, norms))
-        gradients = self.client_gradients(common, samples, down.theta.values, f)
+        gradients = self.client_gradients(common, samples, down.theta.values, f, *weights)
         return None, LossesAndGradients(PerClient(loss), gradients), outcome
 
     def learn_weights(self, common: Common, server: VmKoflServer, up: LossesAndGradients, share: Array) -> VmKoflServer:

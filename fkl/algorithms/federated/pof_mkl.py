@@ -87,13 +87,13 @@ class PofMkl(MixtureDescent):
         self, common: Common, client: WeightsClient, down: Parameters, seen: Seen, samples: Samples, turn: Turn
     ) -> tuple[WeightsClient, Gradients, Outcome]:
         """Predict, update the kernels' weights, and send the gradients of one bin."""
-        (f, norms), loss = seen, self.kernel_losses(seen, samples)  # eq. (5)
+        (f, norms, drawn), loss = seen, self.kernel_losses(seen, samples)  # eq. (5)
         w = softmax(client.log_w)
         outcome = Outcome((w * f).sum(axis=-1), loss, lambda: mean_norm(w, norms))  # eq. (6)
         eta_k = common.rounds**-0.5 if self.eta_k is None else self.eta_k
         updated = WeightsClient(client.log_w - eta_k * samples.present[:, None] * loss)  # eq. (7)
-        # Draw a bin by the weights before or after the update, as the key says
-        drawn = self.gradient_weights(client if self.bins_by == "current" else updated, turn)
+        if self.bins_by == "updated":
+            drawn = self.gradient_weights(updated, turn)
         gradients = self.client_gradients(common, samples, down.theta.values, f, *drawn)  # eq. (9)
         return updated, Gradients(gradients), outcome
 
