@@ -120,11 +120,11 @@ class ServerWritesIntoItsState(RunningMean):
 
 
 class WeightsByData(PofMkl):
-    """Its bins follow from its weights, although it says that they do not."""
+    """It divides gradients by its weights, although it says that data do not decide theirs."""
 
     def gradient_weights(self, client: Any, turn: Turn) -> Any:
-        chosen = client.log_w == client.log_w.max(axis=-1, keepdims=True)
-        return chosen * 1.0, chosen
+        factors, chosen = super().gradient_weights(client, turn)
+        return factors * np.exp(-client.log_w), chosen
 
 
 class ServerDrawsABin(PofMkl):

@@ -332,7 +332,8 @@ class Conformance:
         some = (int(numbers.integers(self.experiment.replicates)),)
         if why := method.why_round_by_round(make_world(self.experiment, some)[0]):
             return f"every round is played by itself: {why}"
-        first, end = np.sort(numbers.choice(self.experiment.problem.rounds + 1, 2, replace=False)).tolist()
+        end = self.experiment.problem.rounds
+        first = int(numbers.integers(end - 1))
         by_form = []
         for at_once in (False, True):
             world, ledger = make_world(self.experiment, some)

@@ -184,7 +184,7 @@ IN_CACHE = 240
 AT_ONCE = 2**21
 """Largest number of entries of an array of several rounds."""
 LOOKS = 8
-"""Number of parts of a run; no rounds across the end of a part are played at once, so that someone may look there."""
+"""Number of parts of a run. Rounds on both sides of a part's end are not played at once: someone may look there."""
 
 
 def play_next(algorithm: Any, world: World, state: Any, t: int, at_once: bool = True) -> Iterator[tuple[Any, Any]]:

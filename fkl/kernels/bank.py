@@ -376,7 +376,7 @@ class CompiledBank(FeatureBank):
 
     def learn_rounds(
         self, x: Array, y: Array, share: Array, weight: Array, decay: Array, theta: Array, step: float, loss: Any
-    ) -> tuple[NDArray[np.float64], Array, NDArray[np.float64]]:
+    ) -> tuple[NDArray[np.float64], Array, Array]:
         """Let all kernels learn in B rounds, by the mean of weighted gradients in each; the bits are those of rounds.
 
         Parameters

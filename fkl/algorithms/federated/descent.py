@@ -189,7 +189,7 @@ class Descent(WithLoss, Federated):
         return DescentServer(server.theta - self.step_factor * self.rate(common.rounds) * up.theta.mean(share))
 
 
-class Seen(NamedTuple):
+class SeenKernels(NamedTuple):
     """What clients have at the server's theta: predictions f (R, K, N), |theta_i|^2 (R, N), and `gradient_weights`."""
 
     f: Array
@@ -201,11 +201,11 @@ class Seen(NamedTuple):
 class MixtureDescent(Descent):
     """Descent whose clients predict with a mixture of the server's kernels.
 
-    You write ``answer(common, client, down, seen, samples, turn) -> (client, up, outcome)``, which is `client` with
-    what it has `Seen`. You may write `gradient_weights` and `learn_weights`.
+    You write ``client_answer(common, client, down, seen, samples, turn) -> (client, up, outcome)``: `client`, with what
+    it has seen of the kernels. You may write `gradient_weights` and `learn_weights`.
 
     If data do not decide the gradients' weights, theta_i depends on no other kernel. Several rounds are then played at
-    once (`play_rounds`): first all steps of every theta_i, then `answer` and `learn_weights` of each round.
+    once (`play_rounds`): first all steps of every theta_i, then `client_answer` and `learn_weights` of each round.
     """
 
     def gradient_weights(self, client: Any, turn: Turn) -> tuple[Array | None, NDArray[np.bool_] | None]:
@@ -215,8 +215,8 @@ class MixtureDescent(Descent):
         """
         return None, None
 
-    def answer(
-        self, common: Common, client: Any, down: Any, seen: Seen, samples: Samples, turn: Turn
+    def client_answer(
+        self, common: Common, client: Any, down: Any, seen: SeenKernels, samples: Samples, turn: Turn
     ) -> tuple[Any, Any, Outcome]:
         """A client's new state, its message, and its outcome."""
         raise NotImplementedError
@@ -225,15 +225,15 @@ class MixtureDescent(Descent):
         """The server after it has learned the kernels' weights; here it has none."""
         return server
 
-    def kernel_losses(self, seen: Seen, samples: Samples) -> Array:
+    def kernel_losses(self, seen: SeenKernels, samples: Samples) -> Array:
         """L_ik, the loss of each kernel's own prediction, (R, K, N)."""
         return self.pointwise.value(seen.f, samples.y[:, None]) + self.lam * seen.norms[:, None]
 
     def client(self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn) -> tuple[Any, Any, Outcome]:
         """Predict with every kernel, and answer."""
         theta, weights = down.theta.values, self.gradient_weights(client, turn)
-        seen = Seen(common.bank.predict(samples.x, theta), squared_norms(theta), weights)
-        return self.answer(common, client, down, seen, samples, turn)
+        seen = SeenKernels(common.bank.predict(samples.x, theta), squared_norms(theta), weights)
+        return self.client_answer(common, client, down, seen, samples, turn)
 
     def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
         """Step theta as in all descent, and learn the kernels' weights."""
@@ -275,15 +275,16 @@ class MixtureDescent(Descent):
         x, y, share = map(np.stack, ([one.x for one in given], [one.y for one in given], shares))
         step = self.step_factor * self.rate(common.rounds)
         own = state.server.theta, step, self.pointwise
-        f, thetas, theta = common.bank.learn_rounds(x, y, share, weight, decay, *own)
+        bank: Any = common.bank
+        f, thetas, theta = bank.learn_rounds(x, y, share, weight, decay, *own)
         norms = squared_norms(thetas.reshape(R, N * rounds, P)).reshape(R, N, rounds)
         # Then the rest of each round; theta in its messages has only the right shape
-        server, client = replace(state.server, theta=np.zeros((R, N, P), common.bank.precision)), state.client
+        server, client = replace(state.server, theta=np.zeros((R, N, P), bank.precision)), state.client
         for b, turn in enumerate(turns):
             channel.open_round(turn.t, given[b].present)
             down = channel.down(self.broadcast(common, server, replace(turn, clients=range(1))))
-            seen = Seen(f[b], np.ascontiguousarray(norms[..., b]), drawn[b])
-            client, up, outcome = self.answer(common, client, down, seen, given[b], turn)
+            seen = SeenKernels(f[b], np.ascontiguousarray(norms[..., b]), drawn[b])
+            client, up, outcome = self.client_answer(common, client, down, seen, given[b], turn)
             up = channel.up(up)
             if given[b].present.any():
                 server = self.learn_weights(common, server, up, shares[b])
@@ -300,8 +301,8 @@ class OfmklAvg(MixtureDescent):
     uses_sample_once: ClassVar[bool] = True
     message_of_one_sample: ClassVar[bool] = True
 
-    def answer(
-        self, common: Common, client: None, down: Parameters, seen: Seen, samples: Samples, turn: Turn
+    def client_answer(
+        self, common: Common, client: None, down: Parameters, seen: SeenKernels, samples: Samples, turn: Turn
     ) -> tuple[None, Gradients, Outcome]:
         """Predict with the mean of all kernels, and send grad L_ik for each kernel."""
         f, norms, weights = seen
@@ -367,8 +368,8 @@ class VmKofl(MixtureDescent):
         """Send theta and w to all clients."""
         return VmKoflDown(SameForAll(server.theta), SameForAll(softmax(server.log_w)))
 
-    def answer(
-        self, common: Common, client: None, down: VmKoflDown, seen: Seen, samples: Samples, turn: Turn
+    def client_answer(
+        self, common: Common, client: None, down: VmKoflDown, seen: SeenKernels, samples: Samples, turn: Turn
     ) -> tuple[None, LossesAndGradients, Outcome]:
         """Predict with the server's weights, and send the losses and gradients of all kernels."""
         (f, norms, weights), loss, w = seen, self.kernel_losses(seen, samples), down.weights.values[:, None]

@@ -10,7 +10,14 @@ from typing import ClassVar
 import numpy as np
 
 from fkl.algorithms.base import softmax
-from fkl.algorithms.federated.descent import MOST_STEPS, DescentServer, Gradients, MixtureDescent, Parameters, Seen
+from fkl.algorithms.federated.descent import (
+    MOST_STEPS,
+    DescentServer,
+    Gradients,
+    MixtureDescent,
+    Parameters,
+    SeenKernels,
+)
 from fkl.basics.arrays import Array
 from fkl.basics.keys import key
 from fkl.contract.star import Samples, StarState, Turn
@@ -69,8 +76,8 @@ class FedPoe(MixtureDescent):
         )
         return DescentServer(xp.zeros((R, N, P))), client
 
-    def answer(
-        self, common: Common, client: MixtureClient, down: Parameters, seen: Seen, samples: Samples, turn: Turn
+    def client_answer(
+        self, common: Common, client: MixtureClient, down: Parameters, seen: SeenKernels, samples: Samples, turn: Turn
     ) -> tuple[MixtureClient, Gradients, Outcome]:
         """Predict with both mixtures, update weights, learn alone, and send gradients at the server's theta."""
         # Predictions and norms of both, the server's theta and the client's own

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fkl.algorithms.base import array_namespace, mean_norm, softmax
-from fkl.algorithms.federated.descent import DescentServer, Gradients, MixtureDescent, Parameters, Seen
+from fkl.algorithms.federated.descent import DescentServer, Gradients, MixtureDescent, Parameters, SeenKernels
 from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
@@ -83,8 +83,8 @@ class PofMkl(MixtureDescent):
         chosen, p = choose_bin(client.log_w, self.M, self.xi, turn.uniform(Role.SELECTION))
         return chosen / p, chosen
 
-    def answer(
-        self, common: Common, client: WeightsClient, down: Parameters, seen: Seen, samples: Samples, turn: Turn
+    def client_answer(
+        self, common: Common, client: WeightsClient, down: Parameters, seen: SeenKernels, samples: Samples, turn: Turn
     ) -> tuple[WeightsClient, Gradients, Outcome]:
         """Predict, update the kernels' weights, and send the gradients of one bin."""
         (f, norms, drawn), loss = seen, self.kernel_losses(seen, samples)  # eq. (5)
