@@ -257,11 +257,12 @@ class MixtureDescent(Descent):
         return next((why for why, holds in reasons.items() if holds), "")
 
     def play_rounds(self, world: World, state: StarState, t: int, rounds: int) -> Iterator[tuple[StarState, Outcome]]:
-        """Play some rounds with the bits of `step`; a round's state has theta as it is after the last of them."""
+        """Play some rounds with the bits of `step`; only the last state has theta."""
         common, channel, clients = world.common, world.channel, world.problem.clients
-        turns = [
-            Turn(now, 0, world.streams, range(clients), together=world.together(now)) for now in range(t, t + rounds)
-        ]
+        alone, turns = (
+            [Turn(now, 0, world.streams, some, together=world.together(now)) for now in range(t, t + rounds)]
+            for some in (range(1), range(clients))
+        )
         given, shares = zip(*(self.given(world, turn.t) for turn in turns), strict=True)
         # First all steps of theta: the weights of gradients decide them, whatever the other kernels do
         drawn = [self.gradient_weights(state.client, turn) for turn in turns]
@@ -282,13 +283,13 @@ class MixtureDescent(Descent):
         server, client = replace(state.server, theta=np.zeros((R, N, P), bank.precision)), state.client
         for b, turn in enumerate(turns):
             channel.open_round(turn.t, given[b].present)
-            down = channel.down(self.broadcast(common, server, replace(turn, clients=range(1))))
+            down = channel.down(self.broadcast(common, server, alone[b]))
             seen = SeenKernels(f[b], np.ascontiguousarray(norms[..., b]), drawn[b])
             client, up, outcome = self.client_answer(common, client, down, seen, given[b], turn)
             up = channel.up(up)
             if given[b].present.any():
                 server = self.learn_weights(common, server, up, shares[b])
-            yield StarState(replace(server, theta=theta), client), outcome
+            yield StarState(server if b < rounds - 1 else replace(server, theta=theta), client), outcome
 
 
 @dataclass(frozen=True)
