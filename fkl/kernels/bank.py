@@ -23,8 +23,6 @@ Stepped = tuple[NDArray[np.float64], NDArray[np.float64], Array]
 """Predictions, |theta|^2, and theta after the step."""
 CLIENTS_A_SUM = 20
 """Number of clients whose features take as long as the rest of a sum's work."""
-WIDE = 128
-"""Smallest number of features for which samples are checked for a value that nearly all their features have."""
 DOUBLE: np.dtype[np.floating] = np.dtype(np.float64)
 
 

@@ -17,9 +17,8 @@ import scipy.linalg.cython_blas  # noqa: F401  numba's np.dot calls it; loaded h
 from numba import njit
 from numpy.typing import NDArray
 
-from fkl.kernels.bank import WIDE
 from fkl.kernels.cached_njit import njit_cached
-from fkl.kernels.client_tiles import CLIENT_TILE
+from fkl.kernels.client_tiles import CLIENT_TILE, WIDE
 from fkl.kernels.compiled_losses import slope_of_one
 
 KERNEL_RUN = 8
@@ -387,7 +386,7 @@ def learn_rounds(
     step : float
     loss : PointwiseLoss
     whole : bool
-        Whether one product serves all rounds, see `fkl.kernels.bank.same_product`.
+        Whether one product serves all rounds, see `same_product` of the bank.
     like : as in `accumulate_gradients`
     theta : (R, N, maps, D) float64
         Read, and written: theta <- theta - step * (sum_k share_k weight_k l'(f, y) z_k + decay theta) in each round.
@@ -744,4 +743,4 @@ def factor_posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
         logdet[r, i], whole[r, i] = _cholesky_inverse(gram[r, i], pull[r, i], noise[r, i], root[r, i], theta[r, i])
 
 
-# Compiled with parts of other modules: 348d05c1, see tests/test_compiled.py
+# Compiled with parts of other modules: f8b55449, see tests/test_compiled.py

@@ -115,4 +115,4 @@ def add_sparse_cosines(data, indices, indptr, w, phase, alpha, factor, out):
         out[i] = factor * out[i] + total
 
 
-# Compiled with parts of other modules: 83de0a81, see tests/test_compiled.py
+# Compiled with parts of other modules: 649b1c9a, see tests/test_compiled.py

@@ -26,8 +26,8 @@ from fkl.basics.pointwise import LOGISTIC
 from fkl.basics.random_streams import Role
 from fkl.contract.star import Federated, Samples, StarState, Turn
 from fkl.contract.world import Common, Outcome, World
-from fkl.kernels.bank import WIDE, Stepped
-from fkl.kernels.client_tiles import sum_in_order, tile_sums
+from fkl.kernels.bank import Stepped
+from fkl.kernels.client_tiles import WIDE, sum_in_order, tile_sums
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.wire.payloads import FeatureGradients, PerClient, SameForAll

@@ -197,4 +197,4 @@ def _probability_reached(p, A, floor):
     return np.maximum(q, floor)
 
 
-# Compiled with parts of other modules: a54d2e16, see tests/test_compiled.py
+# Compiled with parts of other modules: c896252c, see tests/test_compiled.py

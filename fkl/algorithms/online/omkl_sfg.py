@@ -461,4 +461,4 @@ def farthest_first(log_inner: Float64s, log_total: Float64s, members: int) -> tu
     return sign, size
 
 
-# Compiled with parts of other modules: a54d2e16, see tests/test_compiled.py
+# Compiled with parts of other modules: c896252c, see tests/test_compiled.py

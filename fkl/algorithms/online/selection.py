@@ -211,4 +211,4 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
     return y_hat / total, squared_norm / total
 
 
-# Compiled with parts of other modules: 83de0a81, see tests/test_compiled.py
+# Compiled with parts of other modules: 649b1c9a, see tests/test_compiled.py
