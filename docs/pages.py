@@ -214,8 +214,7 @@ def _results(algo: str) -> list[str]:
             ]
             page = folder.name if (ROOT / "docs" / "findings" / f"{folder.name}.md").exists() else "what_wins"
             told.append(
-                f"From the study [{plan.question}](../findings/{page}.md), "
-                f"mean over {plan.seeds} seeds, tuned in each:"
+                f"From the study [{plan.question}](../findings/{page}.md), mean over {plan.seeds} seeds, tuned in each:"
             )
             told.append("\n".join(lines))
             told.append(f"![Error against bytes](../studies/{folder.name}/error-against-bytes.png)")

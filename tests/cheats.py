@@ -119,6 +119,14 @@ class ServerWritesIntoItsState(RunningMean):
         return Server(server.total, server.count + 1)
 
 
+class WeightsByData(PofMkl):
+    """It divides gradients by its weights, although it says that data do not decide theirs."""
+
+    def gradient_weights(self, client: Any, turn: Turn) -> Any:
+        factors, chosen = super().gradient_weights(client, turn)
+        return factors * np.exp(-client.log_w), chosen
+
+
 class ServerDrawsABin(PofMkl):
     """It draws the number which decides a client's bin."""
 

@@ -17,6 +17,7 @@ __all__ = [
     "WithLoss",
     "World",
     "array_namespace",
+    "mean_norm",
     "mixture_norm",
     "softmax",
     "squared_norms",
@@ -89,4 +90,9 @@ def mixture_norm(weights: Array, theta: Array) -> Array:
     -------
     (R, K) or (R, 1)
     """
-    return array_namespace(weights).einsum("rkn,rn->rk", weights, squared_norms(theta))
+    return mean_norm(weights, squared_norms(theta))
+
+
+def mean_norm(weights: Array, norms: Array) -> Array:
+    """`mixture_norm` from norms |theta_i|^2 (R, N)."""
+    return array_namespace(weights).einsum("rkn,rn->rk", weights, norms)

@@ -325,6 +325,38 @@ class Conformance:
             ended |= {chunk.first: chunk for chunk in simulate_run(self.experiment, None, CHUNK, checkpoint=on)}
         self._require_tables(ended.values(), "saved, loaded and continued")
 
+    def rounds_at_once_are_rounds(self) -> str:
+        """Rounds that a method plays at once give the bytes of the same rounds one after another, from any round on."""
+        method: Any = self.experiment.algorithm
+        if not hasattr(type(method), "play_rounds"):
+            return "it plays every round by itself"
+        numbers = self.numbers
+        some = (int(numbers.integers(self.experiment.replicates)),)
+        if why := method.why_round_by_round(make_world(self.experiment, some)[0]):
+            return f"every round is played by itself: {why}"
+        end = self.experiment.problem.rounds
+        first = int(numbers.integers(end - 1))
+        by_form = []
+        for at_once in (False, True):
+            world, ledger = make_world(self.experiment, some)
+            state, shown = method.init(world), []
+            for t in range(first if at_once else end):
+                world.channel.open_round(t, world.problem.present[t])
+                state, outcome = method.step(world, state, t)
+                shown.append(self.experiment.task.values_to_show(world, outcome))
+            if at_once:
+                played = [*method.play_rounds(world, state, first, end - first)]
+                shown += [self.experiment.task.values_to_show(world, outcome) for _, outcome in played]
+                state, _ = played[-1]
+            told = {f"{name} of round {t + 1}": array for t, one in enumerate(shown) for name, array in one.items()}
+            by_form.append(
+                told | dict(arrays_of(state, "state")) | dict(arrays_of([*ledger.tallies.values()], "ledger"))
+            )
+        for name, expected in by_form[0].items():
+            if digest_of_array(expected) != digest_of_array(by_form[1].get(name)):
+                raise BrokenPromiseError(f"{name} differs if rounds {first + 1} to {end} are played at once")
+        return ""
+
     def labels_are_not_known_before_they_are_shown(self) -> None:
         """Targets have no effect before they are revealed, and targets of test samples never have an effect."""
         alone: dict[tuple[int, ...], HashedTrace] = {}
@@ -424,6 +456,7 @@ PROMISES = (
     Conformance.replicates_are_independent,
     Conformance.threads_and_chunks_do_not_matter,
     Conformance.state_survives_save_and_load,
+    Conformance.rounds_at_once_are_rounds,
     Conformance.labels_are_not_known_before_they_are_shown,
     Conformance.messages_have_one_form,
     Conformance.parties_see_what_they_hold_alone,

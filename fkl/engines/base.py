@@ -3,7 +3,7 @@
 The end of the file has the messages about a diverged run.
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -40,6 +40,8 @@ class Engine:
     """Name of the bank of random features in `fkl.kernels.BANKS`."""
     threads: ClassVar[int | None] = None
     """Number of threads of the compiled kernels if a run does not set it; None for all."""
+    at_once: ClassVar[bool] = False
+    """Whether it plays several rounds at once where the method can (`play_next`)."""
     needs_all_replicates: ClassVar[bool] = False
     """Whether all replicates have to run together."""
     stopped_at: float | None = None
@@ -134,6 +136,7 @@ class Numba(Engine):
     """One process, by compiled loops."""
 
     name: ClassVar[str] = "numba"
+    at_once: ClassVar[bool] = True
 
     def can_play(self, run: Run) -> str | None:
         """None: this engine can execute every run."""
@@ -141,19 +144,23 @@ class Numba(Engine):
 
     def rounds(self, algorithm: Algorithm, world: World, in_progress: Any, watched: bool = False) -> Generator[int]:
         """Run the remaining rounds, and pause after each."""
-        problem, judge, seconds = world.problem, in_progress.judge, in_progress.seconds
-        # One round: open the ledger, step, measure the time, judge
-        for t in range(in_progress.t, problem.rounds):
-            world.channel.open_round(t, problem.present[t])
-            start = perf_counter()
-            in_progress.state, outcome = algorithm.step(world, in_progress.state, t)
-            seconds += perf_counter() - start
-            in_progress.elapsed[t] = seconds
-            if not judge.enter(t, outcome):
-                raise RoundNotFiniteError
-            del outcome  # before the next round needs the same memory
-            in_progress.t = t + 1
-            yield 1
+        problem, judge = world.problem, in_progress.judge
+        while in_progress.t < problem.rounds:
+            # The next rounds: a step, or several rounds at once; then their time is divided equally
+            first, seconds, start = in_progress.t, in_progress.seconds, perf_counter()
+            judging = 0.0
+            for reached, outcome in play_next(algorithm, world, in_progress.state, first, self.at_once):
+                begun = perf_counter()
+                if not judge.enter(in_progress.t, outcome):
+                    raise RoundNotFiniteError
+                state = reached
+                in_progress.t += 1
+                del outcome  # before the next round needs the same memory
+                judging += perf_counter() - begun
+            in_progress.state, done = state, in_progress.t - first
+            took = perf_counter() - start - judging
+            in_progress.elapsed[first : in_progress.t] = seconds + took * np.arange(1, done + 1) / done
+            yield done
         judge.close()
 
     def forecast(self, experiment: Any, threads: int | None, sampled: Callable[..., float]) -> tuple[float, str] | None:
@@ -170,6 +177,30 @@ class Numpy(Numba):
     def can_play(self, run: Run) -> str | None:
         """Why not: this engine cannot run methods whose loops exist only compiled."""
         return "its loops exist only compiled" if getattr(run.algo, "compiled_only", False) else None
+
+
+IN_CACHE = 240
+"""Number of samples whose features of one kernel stay in the cache."""
+AT_ONCE = 2**21
+"""Largest number of entries of an array of several rounds."""
+LOOKS = 8
+"""Number of parts of a run. Rounds on both sides of a part's end are not played at once: someone may look there."""
+
+
+def play_next(algorithm: Any, world: World, state: Any, t: int, at_once: bool = True) -> Iterator[tuple[Any, Any]]:
+    """State and outcome of round t, or of several rounds from t on that a method can play at once."""
+    problem = world.problem
+    rounds = next(end for number in range(1, LOOKS + 1) if (end := problem.rounds * number // LOOKS) > t) - t
+    # Not for a method in conditions, which change messages of single rounds
+    if at_once and hasattr(type(algorithm), "play_rounds") and not algorithm.why_round_by_round(world):
+        bank = world.bank
+        entries = bank.replicates * bank.kernels * max(problem.clients, bank.width)
+        rounds = min(rounds, IN_CACHE // problem.clients, AT_ONCE // entries)
+        if rounds > 1:
+            yield from algorithm.play_rounds(world, state, t, rounds)
+            return
+    world.channel.open_round(t, problem.present[t])
+    yield algorithm.step(world, state, t)
 
 
 # ---- Experiments

@@ -14,7 +14,7 @@ from fkl.basics import memory
 from fkl.basics.errors import TOO_LARGE, FklError
 from fkl.contract.world import World, Wrapped
 from fkl.data.problem import Scale
-from fkl.engines.base import DivergedError, Experiment, RoundNotFiniteError, make_world
+from fkl.engines.base import DivergedError, Experiment, RoundNotFiniteError, make_world, play_next
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.per_world import WithoutFederation
 from fkl.kernels.functions import SavedFunction
@@ -332,8 +332,7 @@ def _first_round(experiment: Experiment) -> int:
     state = experiment.algorithm.init(world)
     temporaries = 12 * 8 * experiment.problem.clients * experiment.dictionary.N  # a round's (R, K, N) arrays in float64
     held = memory.count_bytes(state) + memory.count_bytes(vars(world.common).get("bank")) + temporaries
-    world.channel.open_round(0, world.problem.present[0])
-    _, outcome = experiment.algorithm.step(world, state, 0)
+    _, outcome = next(play_next(experiment.algorithm, world, state, 0, experiment.engine.at_once))
     held += memory.count_bytes(getattr(vars(world).get("samples"), "gone_over", None))
     if experiment.task.judge_counts:
         experiment.task.judge(world, experiment.algorithm).enter(0, outcome)

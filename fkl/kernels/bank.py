@@ -7,7 +7,7 @@ overwritten must not be read afterwards, because the result may be in its memory
 """
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import ModuleType
 from typing import Any, ClassVar
 
@@ -372,6 +372,45 @@ class CompiledBank(FeatureBank):
         divide(compiled.descend_clients, self.replicates * self.kernels, theta.size, *own)
         return f, squared_norm, theta
 
+    def learn_rounds(
+        self, x: Array, y: Array, share: Array, weight: Array, decay: Array, theta: Array, step: float, loss: Any
+    ) -> tuple[NDArray[np.float64], Array, Array]:
+        """Let all kernels learn in B rounds, by the mean of weighted gradients in each; the bits are those of rounds.
+
+        Parameters
+        ----------
+        x : (B, K, d)
+        y, share : (B, K)
+        weight : (B, R, K, N)
+            Factor of each client's gradient.
+        decay : (B, R, N)
+            Factor of theta in the mean gradient.
+        theta : (R, N, P)
+        step : float
+        loss : PointwiseLoss
+
+        Returns
+        -------
+        f : (B, R, K, N)
+            Predictions.
+        thetas : (R, N, B, P)
+            Theta before each round's step, rounded to the bank's precision.
+        theta : (R, N, P)
+            After all steps.
+        """
+        from fkl.kernels import compiled
+
+        (B, K), (R, N, P) = y.shape, theta.shape
+        out, theta, thetas = np.empty((R, N, B, K)), np.array(theta), np.empty((R, N, B, P))
+        samples, *draws = self._compiled_operands(x)
+        whole = same_product(samples.shape, draws[0].shape[-1], samples.dtype)
+        given = (y, share, weight.transpose(1, 3, 0, 2), decay.transpose(1, 2, 0))
+        targets, shares, *factors = (read_only(np.ascontiguousarray(values, np.float64)) for values in given)
+        like = np.empty(0, self.precision)
+        rest = self.norm, *factors, step, loss, whole, like, self.split(theta), out, self.split(thetas)
+        divide(compiled.learn_rounds, R * N, out.size * self.rho.shape[-1], samples, targets, shares, *draws, *rest)
+        return np.ascontiguousarray(out.transpose(2, 0, 3, 1)), thetas, theta
+
     def follow(
         self, x: Array, y: Array, eta: Array, lam: float, theta: Array, loss: PointwiseLoss = SQUARED
     ) -> Stepped:
@@ -465,6 +504,22 @@ class CompiledBank(FeatureBank):
     @cached_property
     def _draws(self) -> tuple[Array, Array, Array]:
         return read_only(self.rho), read_only(self.scale), read_only(self.phase)
+
+
+@lru_cache
+def same_product(shape: tuple[int, int, int], features: int, precision: np.dtype[Any]) -> bool:
+    """Whether one BLAS product of samples (B, K, d) has the bits of the products of its rounds, on this processor.
+
+    BLAS adds up rows at the end of a matrix in another order, so it depends on K; made-up numbers show it.
+    """
+    from scipy.linalg.blas import get_blas_funcs
+
+    numbers = np.random.default_rng(0)
+    x, rho = (numbers.normal(size=size).astype(precision) for size in (shape, (shape[2], features)))
+    product = get_blas_funcs("gemm", dtype=precision)
+    # In C order, as numba calls it: the transposed product of transposed factors
+    parts = [product(1.0, rho.T, one.T).T for one in x]
+    return np.array_equal(product(1.0, rho.T, x.reshape(-1, shape[2]).T).T, np.concatenate(parts))
 
 
 def read_only(array: NDArray[Any]) -> NDArray[Any]:

@@ -9,6 +9,8 @@ from fkl.basics.arrays import Array, array_namespace, is_traced
 
 CLIENT_TILE = 256
 """Clients that one BLAS product adds up, in an order that other code cannot reproduce."""
+WIDE = 128
+"""Smallest number of features for which samples are checked for a value that nearly all their features have."""
 
 
 def client_tiles(clients: int) -> Iterator[slice]:

@@ -18,13 +18,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from fkl.kernels.cached_njit import njit_cached
-from fkl.kernels.client_tiles import CLIENT_TILE
+from fkl.kernels.client_tiles import CLIENT_TILE, WIDE
 from fkl.kernels.compiled_losses import slope_of_one
 
 KERNEL_RUN = 8
 
-WIDE = 128
-"""Smallest number of features for which samples are checked for a value that nearly all their features have."""
 FEW = 8
 """In such samples, at most one in this many features has another value."""
 
@@ -324,6 +322,88 @@ def accumulate_gradients(begin, end, x, few, rho, scale, phase, update, share, n
                 x[tile], few, start, r, b, rho[r, b], scale[i], phase[r, b],
                 update[r, tile, i], share[tile], norm, like, out[r, i],
             )  # fmt: skip
+
+
+@njit(error_model="numpy")
+def _learn_kernel(x, y, share, rho, scale, phase, norm, weight, decay, step, loss, whole, like, theta, out, thetas):
+    """Let one kernel of one replicate learn in several rounds, whose features stay in the cache."""
+    # Features of all rounds; a round keeps the arrays of `_predict_tile`, and so its bits
+    rounds, clients, width = x.shape
+    maps, features = theta.shape
+    projection = np.empty((rounds, clients, features), rho.dtype)
+    z = np.empty((rounds, maps, clients, features), like.dtype)
+    if whole:
+        np.dot(x.reshape(rounds * clients, width), rho, projection.reshape(rounds * clients, features))
+    for b in range(rounds):
+        if not whole:
+            np.dot(x[b], rho, projection[b])
+        feature_map(projection[b], scale, phase, z[b])
+    f, total = np.empty((maps, clients), like.dtype), np.empty(features, like.dtype)
+    pull, by = np.empty(clients), np.empty(clients, like.dtype)
+    narrow, pulled = np.empty((maps, features), like.dtype), np.empty((maps, features))
+    for b in range(rounds):
+        # Predict with theta as clients receive it
+        for m in range(maps):
+            for q in range(features):
+                narrow[m, q], pulled[m, q] = theta[m, q], 0.0
+                thetas[b, m, q] = narrow[m, q]
+            np.dot(z[b, m], narrow[m], f[m])
+        count = 0
+        for k in range(clients):
+            out[b, k] = norm * (f[0, k] + f[1, k] if maps == 2 else f[0, k])
+            pull[k] = slope_of_one(loss, out[b, k], y[b, k]) * weight[b, k]
+            by[k] = pull[k] * share[b, k]
+            count += pull[k] * share[b, k] != 0.0
+        # Gradients of all clients have the features above; those of some are computed as in `accumulate_gradients`
+        if count == clients:
+            for m in range(maps):
+                np.dot(by, z[b, m], total)
+                for q in range(features):
+                    pulled[m, q] += norm * total[q]
+        elif count:
+            _accumulate_tile(x[b], None, 0, 0, 0, rho, scale, phase, pull, share[b], norm, like, pulled)
+        for m in range(maps):
+            for q in range(features):
+                theta[m, q] -= step * (pulled[m, q] + decay[b] * thetas[b, m, q])
+
+
+@njit_cached(nogil=True)
+def learn_rounds(
+    begin, end, x, y, share, rho, scale, phase, norm, weight, decay, step, loss, whole, like, theta, out, thetas
+):
+    """Let kernels learn in several rounds, each kernel of each replicate by itself.
+
+    Parameters
+    ----------
+    begin, end, rho, scale, phase, norm : as in `accumulate_gradients`
+    x : (B, K, d), in rho's precision
+        Samples of B rounds; K is at most `CLIENT_TILE`.
+    y, share : (B, K) float64
+    weight : (R, N, B, K) float64
+        Factor of each client's gradient.
+    decay : (R, N, B) float64
+        Factor of theta in the mean gradient.
+    step : float
+    loss : PointwiseLoss
+    whole : bool
+        Whether one product serves all rounds, see `same_product` of the bank.
+    like : as in `accumulate_gradients`
+    theta : (R, N, maps, D) float64
+        Read, and written: theta <- theta - step * (sum_k share_k weight_k l'(f, y) z_k + decay theta) in each round.
+    out : (R, N, B, K) float64, written
+        Predictions.
+    thetas : (R, N, B, maps, D) float64, written
+        Theta before each round's step, rounded to the precision of the features.
+    """
+    # A task is one replicate and kernel
+    kernels, draws = theta.shape[1], rho.shape[1]
+    for task in range(begin, end):
+        r, i = task // kernels, task % kernels
+        b = i % draws
+        _learn_kernel(
+            x, y, share, rho[r, b], scale[i], phase[r, b], norm, weight[r, i], decay[r, i], step, loss, whole, like,
+            theta[r, i], out[r, i], thetas[r, i],
+        )  # fmt: skip
 
 
 @njit(error_model="numpy")
@@ -663,4 +743,4 @@ def factor_posterior(begin, end, gram, pull, noise, root, theta, logdet, whole):
         logdet[r, i], whole[r, i] = _cholesky_inverse(gram[r, i], pull[r, i], noise[r, i], root[r, i], theta[r, i])
 
 
-# Compiled with parts of other modules: b94e015f, see tests/test_compiled.py
+# Compiled with parts of other modules: a0749585, see tests/test_compiled.py

@@ -115,4 +115,4 @@ def add_sparse_cosines(data, indices, indptr, w, phase, alpha, factor, out):
         out[i] = factor * out[i] + total
 
 
-# Compiled with parts of other modules: 854f044e, see tests/test_compiled.py
+# Compiled with parts of other modules: 4dcc709a, see tests/test_compiled.py

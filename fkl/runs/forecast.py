@@ -5,6 +5,7 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass, replace
 from functools import partial
 from io import StringIO
+from math import prod
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -15,7 +16,7 @@ from fkl.basics.errors import count_of, key_prefix
 from fkl.basics.memory import limited_to_free_memory, peak_bytes
 from fkl.config.compose import compose_config
 from fkl.config.loading import Run, load_engine, load_run
-from fkl.engines.base import Experiment, make_world
+from fkl.engines.base import Experiment, make_world, play_next
 from fkl.engines.rounds import rehearse_round
 from fkl.kernels.losses import ClassBank
 from fkl.kernels.threads import at_most
@@ -68,13 +69,16 @@ class Counting:
     def __getattr__(self, name: str) -> Any:
         # Methods of the bank that compute features are counted, all others pass through
         attribute = getattr(self._bank, name)
-        if name not in ("features", "predict", "follow", "descend", "accumulate"):
+        if name not in ("features", "predict", "follow", "descend", "accumulate", "learn_rounds"):
             return attribute
 
         def counted(x: Any, *given: Any, **named: Any) -> Any:
             """Count the requested angles of every sample; in an update, only of nonzero entries."""
-            every = self._bank.replicates * len(x) * self._bank.kernels
+            every = self._bank.replicates * prod(x.shape[:-1]) * self._bank.kernels
             asked = np.count_nonzero(given[0]) if name == "accumulate" else every
+            if name == "learn_rounds":  # gradients of some clients compute their features again
+                sent = np.count_nonzero(given[2], axis=2)
+                asked += sent[sent < x.shape[1]].sum()
             self.angles += int(asked * self._bank.rho.shape[-1])
             return attribute(x, *given, **named)
 
@@ -223,7 +227,7 @@ def _amount_text(value: float) -> str:
 
 
 def first_rounds(experiment: Experiment, threads: int | None) -> Sample:
-    """Execute a few rounds with one replicate, at most `ROUNDS` and `ENOUGH_S` seconds, but two rounds if possible."""
+    """Execute a few rounds with one replicate, at most `ROUNDS` and `ENOUGH_S` seconds, but two parts if possible."""
     with at_most(threads), np.errstate(all="ignore"):
         # The real world with one replicate, whose bank counts angles
         world, ledger = make_world(experiment, (0,))
@@ -233,16 +237,16 @@ def first_rounds(experiment: Experiment, threads: int | None) -> Sample:
             of_classes = isinstance(found, ClassBank)
             bank = Counting(found.bank if of_classes else found)
             vars(world.common)["bank"] = replace(found, bank=bank) if of_classes else bank
-        # At least two rounds, since the first one compiles; then as many as fit the time
+        # Twice at least, since the first time compiles; then as many rounds as fit the time
         begun = perf_counter()
         state = experiment.algorithm.init(world)
-        start, spent = perf_counter() - begun, list[float]()
-        while len(spent) < min(ROUNDS, world.problem.rounds) and (len(spent) < 2 or sum(spent) < ENOUGH_S):
-            t = len(spent)
-            world.channel.open_round(t, world.problem.present[t])
+        start, rounds, spent, each = perf_counter() - begun, 0, list[float](), list[float]()
+        while rounds < world.problem.rounds and (len(spent) < 2 or (rounds < ROUNDS and sum(spent) < ENOUGH_S)):
             begun = perf_counter()
-            state, _ = experiment.algorithm.step(world, state, t)
+            played = [*play_next(experiment.algorithm, world, state, rounds, experiment.engine.at_once)]
             spent.append(perf_counter() - begun)
+            each.append(spent[-1] / len(played))
+            state, rounds = played[-1][0], rounds + len(played)
     # What was sent, by message and in bytes
     sent = [tally.by_round.sum(axis=(0, 1)) for name, tally in ledger.tallies.items() if name in ON_WIRES]
     messages, _, size = np.sum(sent, axis=0).tolist()
@@ -251,4 +255,4 @@ def first_rounds(experiment: Experiment, threads: int | None) -> Sample:
         for name, tally in ledger.tallies.items()
         for what, number in zip(("messages", "scalars", "bytes"), tally.by_round.sum(axis=(0, 1)).tolist(), strict=True)
     }
-    return Sample(start, min(spent), len(spent), messages, size, 0 if bank is None else bank.angles, by_column)
+    return Sample(start, min(each), rounds, messages, size, 0 if bank is None else bank.angles, by_column)

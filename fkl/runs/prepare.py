@@ -135,6 +135,7 @@ class Stopping(Numba):
     """
 
     needs_all_replicates: ClassVar[bool] = True
+    at_once: ClassVar[bool] = False
 
     def __init__(self, experiment: Experiment, when: str, cache: Path) -> None:
         self.name, self.bank = experiment.engine.name, experiment.engine.bank  # type: ignore[misc]

@@ -11,7 +11,7 @@ from typing import Any
 
 from fkl.basics.errors import FklError
 from fkl.basics.files import CannotWriteError
-from fkl.engines.base import Experiment
+from fkl.engines.base import LOOKS, Experiment
 from fkl.engines.rounds import Chunk, simulate_run
 from fkl.runs.metrics import main_metric
 from fkl.runs.prepare import prepare_run
@@ -19,8 +19,6 @@ from fkl.runs.tables import rounds_so_far, summary_without_comparison
 from fkl.study.plan import Plan
 from fkl.study.space import Range
 
-LOOKS = 8
-"""Number of looks at a stream's error so far, to stop hopeless trials."""
 FIRST_LOOKS = 2
 """Number of first looks at which no trial is stopped."""
 

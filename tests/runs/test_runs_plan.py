@@ -37,14 +37,14 @@ def test_messages_are_those_of_the_run(fkl: Callable, tmp_path: Path) -> None:
 
 
 def test_angles_are_those_that_the_algorithm_asks_for() -> None:
-    """POF-MKL takes those of all kernels to predict, and of M kernels a client for its gradients."""
+    """POF-MKL takes those of all kernels to predict, and again those of M < N kernels a client for its gradients."""
     experiment = prepare_run(quick_run("algo=pof_mkl", *SMALL, "algo.M=3", "partition.rounds=100"))
     sample = first_rounds(experiment, 1)
     most, least = (sample.rounds * K * D * (N + M) for M in (3, 0))
     assert least < sample.angles <= most
     whole = replace(experiment, algorithm=replace(experiment.algorithm, M=N))
     sample = first_rounds(whole, 1)
-    assert sample.angles == sample.rounds * K * D * 2 * N
+    assert sample.angles == sample.rounds * K * D * N
 
 
 def test_a_sweep_is_planned_by_one_run_of_each_shape(fkl: Callable, monkeypatch: pytest.MonkeyPatch) -> None:

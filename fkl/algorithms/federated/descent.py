@@ -11,20 +11,23 @@ Learning (2021).
 POF-MKL and Fed-POE, which learn theta in the same way, are in `pof_mkl` and `fed_poe`.
 """
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import WithLoss, mixture_norm, softmax, squared_norms
+from fkl.algorithms.base import WithLoss, mean_norm, softmax, squared_norms
 from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
+from fkl.basics.pointwise import LOGISTIC
 from fkl.basics.random_streams import Role
 from fkl.contract.star import Federated, Samples, StarState, Turn
 from fkl.contract.world import Common, Outcome, World
 from fkl.kernels.bank import Stepped
+from fkl.kernels.client_tiles import WIDE, sum_in_order, tile_sums
 from fkl.kernels.dictionary import Dictionary
 from fkl.kernels.functions import OnFeatures
 from fkl.wire.payloads import FeatureGradients, PerClient, SameForAll
@@ -186,8 +189,114 @@ class Descent(WithLoss, Federated):
         return DescentServer(server.theta - self.step_factor * self.rate(common.rounds) * up.theta.mean(share))
 
 
+class SeenKernels(NamedTuple):
+    """What clients have at the server's theta: predictions f (R, K, N), |theta_i|^2 (R, N), and `gradient_weights`."""
+
+    f: Array
+    norms: Array
+    weights: tuple[Array | None, NDArray[np.bool_] | None]
+
+
 @dataclass(frozen=True)
-class OfmklAvg(Descent):
+class MixtureDescent(Descent):
+    """Descent whose clients predict with a mixture of the server's kernels.
+
+    You write ``client_answer(common, client, down, seen, samples, turn) -> (client, up, outcome)``: `client`, with what
+    it has seen of the kernels. You may write `gradient_weights` and `learn_weights`.
+
+    If data do not decide the gradients' weights, theta_i depends on no other kernel. Several rounds are then played at
+    once (`play_rounds`): first all steps of every theta_i, then `client_answer` and `learn_weights` of each round.
+    """
+
+    def gradient_weights(self, client: Any, turn: Turn) -> tuple[Array | None, NDArray[np.bool_] | None]:
+        """Factors of gradients (R, K, N), and which are sent; None for 1, and for all.
+
+        Only if `choices_reveal_data` do they depend on numbers in the client's state.
+        """
+        return None, None
+
+    def client_answer(
+        self, common: Common, client: Any, down: Any, seen: SeenKernels, samples: Samples, turn: Turn
+    ) -> tuple[Any, Any, Outcome]:
+        """A client's new state, its message, and its outcome."""
+        raise NotImplementedError
+
+    def learn_weights(self, common: Common, server: Any, up: Any, share: Array) -> Any:
+        """The server after it has learned the kernels' weights; here it has none."""
+        return server
+
+    def kernel_losses(self, seen: SeenKernels, samples: Samples) -> Array:
+        """L_ik, the loss of each kernel's own prediction, (R, K, N)."""
+        return self.pointwise.value(seen.f, samples.y[:, None]) + self.lam * seen.norms[:, None]
+
+    def client(self, common: Common, client: Any, down: Any, samples: Samples, turn: Turn) -> tuple[Any, Any, Outcome]:
+        """Predict with every kernel, and answer."""
+        theta, weights = down.theta.values, self.gradient_weights(client, turn)
+        seen = SeenKernels(common.bank.predict(samples.x, theta), squared_norms(theta), weights)
+        return self.client_answer(common, client, down, seen, samples, turn)
+
+    def server(self, common: Common, server: Any, up: Any, share: Array, turn: Turn) -> Any:
+        """Step theta as in all descent, and learn the kernels' weights."""
+        theta = super().server(common, server, up, share, turn).theta
+        return self.learn_weights(common, replace(server, theta=theta), up, share)
+
+    def why_round_by_round(self, world: World) -> str:
+        """Why rounds cannot be played at once; empty if they can."""
+        parts = ("step", "tell", "client", "server", "client_gradients")
+        reasons = {
+            "the engine is not numba": world.engine != "numba",
+            "a subclass has its own rounds": any(
+                getattr(type(self), one) != getattr(MixtureDescent, one) for one in parts
+            ),
+            "data decide which gradients are sent": self.choices_reveal_data,
+            "clients take several local steps": self.local_steps > 1,
+            "compiled code rounds the logistic loss otherwise": self.pointwise.kind == LOGISTIC,
+            "messages take time": world.channel.times is not None,
+            f"samples of {WIDE} features may repeat one value": world.problem.dimension >= WIDE,
+        }
+        return next((why for why, holds in reasons.items() if holds), "")
+
+    def play_rounds(self, world: World, state: StarState, t: int, rounds: int) -> Iterator[tuple[StarState, Outcome]]:
+        """Play some rounds with the bits of `step`; only the last state has theta."""
+        common, channel, clients = world.common, world.channel, world.problem.clients
+        alone, turns = (
+            [
+                Turn(now, 0, world.streams, some, clients_present=world.clients_present(now))
+                for now in range(t, t + rounds)
+            ]
+            for some in (range(1), range(clients))
+        )
+        given, shares = zip(*(self.given(world, turn.t) for turn in turns), strict=True)
+        # First all steps of theta: the weights of gradients decide them, whatever the other kernels do
+        drawn = [self.gradient_weights(state.client, turn) for turn in turns]
+        R, N, P = state.server.theta.shape
+        weight, decay = np.ones((rounds, R, clients, N)), np.empty((rounds, R, N))
+        for b, (factors, _) in enumerate(drawn):
+            if factors is not None:
+                weight[b] = factors
+            sums = tile_sums(shares[b]) if factors is None else PerClient(factors).tile_sums(shares[b])
+            decay[b] = 2 * self.lam * sum_in_order(sums)
+        x, y, share = map(np.stack, ([one.x for one in given], [one.y for one in given], shares))
+        step = self.step_factor * self.rate(common.rounds)
+        own = state.server.theta, step, self.pointwise
+        bank: Any = common.bank
+        f, thetas, theta = bank.learn_rounds(x, y, share, weight, decay, *own)
+        norms = squared_norms(thetas.reshape(R, N * rounds, P)).reshape(R, N, rounds)
+        # Then the rest of each round; theta in its messages has only the right shape
+        server, client = replace(state.server, theta=np.zeros((R, N, P), bank.precision)), state.client
+        for b, turn in enumerate(turns):
+            channel.open_round(turn.t, given[b].present)
+            down = channel.down(self.broadcast(common, server, alone[b]))
+            seen = SeenKernels(f[b], np.ascontiguousarray(norms[..., b]), drawn[b])
+            client, up, outcome = self.client_answer(common, client, down, seen, given[b], turn)
+            up = channel.up(up)
+            if given[b].present.any():
+                server = self.learn_weights(common, server, up, shares[b])
+            yield StarState(server if b < rounds - 1 else replace(server, theta=theta), client), outcome
+
+
+@dataclass(frozen=True)
+class OfmklAvg(MixtureDescent):
     """Every client sends the gradients of all kernels; predictions weight the kernels equally."""
 
     label: ClassVar[str] = "OFMKL-Avg"
@@ -196,16 +305,14 @@ class OfmklAvg(Descent):
     uses_sample_once: ClassVar[bool] = True
     message_of_one_sample: ClassVar[bool] = True
 
-    def client(
-        self, common: Common, client: None, down: Parameters, samples: Samples, turn: Turn
+    def client_answer(
+        self, common: Common, client: None, down: Parameters, seen: SeenKernels, samples: Samples, turn: Turn
     ) -> tuple[None, Gradients, Outcome]:
         """Predict with the mean of all kernels, and send grad L_ik for each kernel."""
-        bank, theta = common.bank, down.theta.values
-        f = bank.predict(samples.x, theta)
-        loss = self.pointwise.value(f, samples.y[:, None]) + self.lam * squared_norms(theta)[:, None]
-        even = common.xp.full_like(f, 1 / bank.kernels)
-        outcome = Outcome(f.mean(axis=-1), loss, lambda: mixture_norm(even, theta))
-        return None, Gradients(self.client_gradients(common, samples, theta, f)), outcome
+        f, norms, weights = seen
+        even = common.xp.full_like(f, 1 / common.bank.kernels)
+        outcome = Outcome(f.mean(axis=-1), self.kernel_losses(seen, samples), lambda: mean_norm(even, norms))
+        return None, Gradients(self.client_gradients(common, samples, down.theta.values, f, *weights)), outcome
 
     def functions(self, world: World, state: StarState, t: int) -> tuple[OnFeatures, ...]:
         """The function that averages the server's kernels."""
@@ -246,7 +353,7 @@ class VmKoflServer:
 
 
 @dataclass(frozen=True)
-class VmKofl(Descent):
+class VmKofl(MixtureDescent):
     """The server learns theta as in OFMKL-Avg, and weights w_i <- w_i exp(-eta mean_k L_ik)."""
 
     label: ClassVar[str] = "vM-KOFL"
@@ -265,24 +372,19 @@ class VmKofl(Descent):
         """Send theta and w to all clients."""
         return VmKoflDown(SameForAll(server.theta), SameForAll(softmax(server.log_w)))
 
-    def client(
-        self, common: Common, client: None, down: VmKoflDown, samples: Samples, turn: Turn
+    def client_answer(
+        self, common: Common, client: None, down: VmKoflDown, seen: SeenKernels, samples: Samples, turn: Turn
     ) -> tuple[None, LossesAndGradients, Outcome]:
         """Predict with the server's weights, and send the losses and gradients of all kernels."""
-        bank, theta, w = common.bank, down.theta.values, down.weights.values[:, None]
-        f = bank.predict(samples.x, theta)
-        loss = self.pointwise.value(f, samples.y[:, None]) + self.lam * squared_norms(theta)[:, None]
+        (f, norms, weights), loss, w = seen, self.kernel_losses(seen, samples), down.weights.values[:, None]
         everyones = common.xp.broadcast_to(w, f.shape)
-        outcome = Outcome((w * f).sum(axis=-1), loss, lambda: mixture_norm(everyones, theta))
-        return None, LossesAndGradients(PerClient(loss), self.client_gradients(common, samples, theta, f)), outcome
+        outcome = Outcome((w * f).sum(axis=-1), loss, lambda: mean_norm(everyones, norms))
+        gradients = self.client_gradients(common, samples, down.theta.values, f, *weights)
+        return None, LossesAndGradients(PerClient(loss), gradients), outcome
 
-    def server(
-        self, common: Common, server: VmKoflServer, up: LossesAndGradients, share: Array, turn: Turn
-    ) -> VmKoflServer:
-        """Update theta_i <- theta_i - eta mean_k grad L_ik and w_i <- w_i exp(-eta mean_k L_ik)."""
-        theta = super().server(common, server, up, share, turn).theta
-        # Weights are kept as logarithms, because over many rounds they would underflow
-        return VmKoflServer(theta, server.log_w - self.rate(common.rounds) * up.losses.mean(share))
+    def learn_weights(self, common: Common, server: VmKoflServer, up: LossesAndGradients, share: Array) -> VmKoflServer:
+        """Update w_i <- w_i exp(-eta mean_k L_ik), as logarithms, because over many rounds w would underflow."""
+        return replace(server, log_w=server.log_w - self.rate(common.rounds) * up.losses.mean(share))
 
     def log_weights(self, state: StarState) -> Array:
         """Log w of the server's kernels, (R, N)."""

@@ -9,8 +9,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from fkl.algorithms.base import softmax, squared_norms
-from fkl.algorithms.federated.descent import MOST_STEPS, Descent, DescentServer, Gradients, Parameters
+from fkl.algorithms.base import softmax
+from fkl.algorithms.federated.descent import (
+    MOST_STEPS,
+    DescentServer,
+    Gradients,
+    MixtureDescent,
+    Parameters,
+    SeenKernels,
+)
 from fkl.basics.arrays import Array
 from fkl.basics.keys import key
 from fkl.contract.star import Samples, StarState, Turn
@@ -37,7 +44,7 @@ class MixtureClient:
 
 
 @dataclass(frozen=True)
-class FedPoe(Descent):
+class FedPoe(MixtureDescent):
     """Every client combines two mixtures of all kernels, one with the server's theta and one with its own theta.
 
     The server's kernels are learned as in OFMKL-Avg, the client's own kernels by the same steps on its own samples.
@@ -69,16 +76,15 @@ class FedPoe(Descent):
         )
         return DescentServer(xp.zeros((R, N, P))), client
 
-    def client(
-        self, common: Common, client: MixtureClient, down: Parameters, samples: Samples, turn: Turn
+    def client_answer(
+        self, common: Common, client: MixtureClient, down: Parameters, seen: SeenKernels, samples: Samples, turn: Turn
     ) -> tuple[MixtureClient, Gradients, Outcome]:
         """Predict with both mixtures, update weights, learn alone, and send gradients at the server's theta."""
         # Predictions and norms of both, the server's theta and the client's own
-        bank, xp, theta, y = common.bank, common.xp, down.theta.values, samples.y[:, None]
-        together = bank.predict(samples.x, theta)
+        xp, y, (together, norm, weights) = common.xp, samples.y[:, None], seen
         alone, own_norm, own_theta = self.own_steps(common, samples, client.theta)
         f = xp.stack([together, alone], axis=2)  # (R, K, 2, N)
-        norms = xp.stack([xp.broadcast_to(squared_norms(theta)[:, None], alone.shape), own_norm], axis=2)
+        norms = xp.stack([xp.broadcast_to(norm[:, None], alone.shape), own_norm], axis=2)
         # Two mixtures of N kernels, and the mixture of these two
         w, ab = softmax(client.log_w), softmax(client.log_ab)
         mixed = (w * f).sum(axis=-1)  # f_fed and f_loc, (R, K, 2)
@@ -90,7 +96,7 @@ class FedPoe(Descent):
         of_mixtures = self.pointwise.value(mixed, y)
         learned = MixtureClient(own_theta, client.log_w - here[..., None] * loss, client.log_ab - here * of_mixtures)
         # Gradients at the server's theta only: the client's own theta has moved already
-        gradients = Gradients(self.client_gradients(common, samples, theta, together))
+        gradients = Gradients(self.client_gradients(common, samples, down.theta.values, together, *weights))
         every = loss.reshape(*loss.shape[:2], -1)
         return learned, gradients, Outcome(y_hat, every, lambda: (ab * (w * norms).sum(axis=-1)).sum(axis=-1))
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fkl.algorithms.base import array_namespace, mixture_norm, softmax, squared_norms
-from fkl.algorithms.federated.descent import Descent, DescentServer, Gradients, Parameters
+from fkl.algorithms.base import array_namespace, mean_norm, softmax
+from fkl.algorithms.federated.descent import DescentServer, Gradients, MixtureDescent, Parameters, SeenKernels
 from fkl.basics.arrays import Array
 from fkl.basics.errors import require
 from fkl.basics.keys import key
@@ -29,7 +29,7 @@ class WeightsClient:
 
 
 @dataclass(frozen=True)
-class PofMkl(Descent):
+class PofMkl(MixtureDescent):
     """Every client weights the kernels for itself and sends the server the gradients of one bin of kernels."""
 
     label: ClassVar[str] = "POF-MKL"
@@ -78,23 +78,24 @@ class PofMkl(Descent):
         theta = common.xp.zeros((bank.replicates, N, bank.width))
         return DescentServer(theta), WeightsClient(common.xp.zeros((bank.replicates, clients, N)))
 
-    def client(
-        self, common: Common, client: WeightsClient, down: Parameters, samples: Samples, turn: Turn
+    def gradient_weights(self, client: WeightsClient, turn: Turn) -> tuple[Array, NDArray[np.bool_]]:
+        """Algorithm 1: draw a bin, whose gradients are divided by its probability."""
+        chosen, p = choose_bin(client.log_w, self.M, self.xi, turn.uniform(Role.SELECTION))
+        return chosen / p, chosen
+
+    def client_answer(
+        self, common: Common, client: WeightsClient, down: Parameters, seen: SeenKernels, samples: Samples, turn: Turn
     ) -> tuple[WeightsClient, Gradients, Outcome]:
         """Predict, update the kernels' weights, and send the gradients of one bin."""
-        bank, theta, log_w = common.bank, down.theta.values, client.log_w
-        f = bank.predict(samples.x, theta)  # eq. (5)
-        w = softmax(log_w)
-        y_hat = (w * f).sum(axis=-1)  # eq. (6)
-        loss = self.pointwise.value(f, samples.y[:, None]) + self.lam * squared_norms(theta)[:, None]
+        (f, norms, drawn), loss = seen, self.kernel_losses(seen, samples)  # eq. (5)
+        w = softmax(client.log_w)
+        outcome = Outcome((w * f).sum(axis=-1), loss, lambda: mean_norm(w, norms))  # eq. (6)
         eta_k = common.rounds**-0.5 if self.eta_k is None else self.eta_k
-        updated = log_w - eta_k * samples.present[:, None] * loss  # eq. (7)
-
-        # Draw a bin by the weights before or after the update, as the key says
-        by = log_w if self.bins_by == "current" else updated
-        chosen, p = choose_bin(by, self.M, self.xi, turn.uniform(Role.SELECTION))
-        gradients = self.client_gradients(common, samples, theta, f, chosen / p, chosen)  # eq. (9)
-        return WeightsClient(updated), Gradients(gradients), Outcome(y_hat, loss, lambda: mixture_norm(w, theta))
+        updated = WeightsClient(client.log_w - eta_k * samples.present[:, None] * loss)  # eq. (7)
+        if self.bins_by == "updated":
+            drawn = self.gradient_weights(updated, turn)
+        gradients = self.client_gradients(common, samples, down.theta.values, f, *drawn)  # eq. (9)
+        return updated, Gradients(gradients), outcome
 
     def log_weights(self, state: StarState) -> Array:
         """Log w of every client's kernels, (R, K, N)."""

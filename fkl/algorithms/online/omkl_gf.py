@@ -197,4 +197,4 @@ def _probability_reached(p, A, floor):
     return np.maximum(q, floor)
 
 
-# Compiled with parts of other modules: 6652be8f, see tests/test_compiled.py
+# Compiled with parts of other modules: 70c78e0d, see tests/test_compiled.py

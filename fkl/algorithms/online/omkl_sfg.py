@@ -461,4 +461,4 @@ def farthest_first(log_inner: Float64s, log_total: Float64s, members: int) -> tu
     return sign, size
 
 
-# Compiled with parts of other modules: 6652be8f, see tests/test_compiled.py
+# Compiled with parts of other modules: 70c78e0d, see tests/test_compiled.py

@@ -211,4 +211,4 @@ def learn_chosen_kernels(stream, r, b, S, q, theta, log_w):
     return y_hat / total, squared_norm / total
 
 
-# Compiled with parts of other modules: 854f044e, see tests/test_compiled.py
+# Compiled with parts of other modules: 4dcc709a, see tests/test_compiled.py
