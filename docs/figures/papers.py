@@ -13,7 +13,7 @@ from fkl.config.compose import compose_config
 from fkl.config.loading import load_run
 from fkl.data import registry
 from fkl.papers import declared_paper, draw_figure, judge_paper
-from fkl.papers.cells import COUNTED, MISSING, ONE, OTHER, TIME, Mark, published_cells
+from fkl.papers.cells import AGREES_BY_CHOSEN, AGREES_OTHERWISE, COUNTED, MISSING, TIME, Mark, published_cells
 from fkl.papers.evidence import Evidence
 from fkl.runs.finished_runs import Collected, collect_runs
 from fkl.screen.sheet import Sheet
@@ -127,7 +127,7 @@ def verdict_of(row: Row, evidence: Evidence, answers: dict[str, TheoremsAnswer],
 def _of_claims(marks: Iterable[Mark]) -> str:
     """How many of the counted claims about a system or a data set agree."""
     counted = [mark for mark in marks if mark in COUNTED]
-    agree = sum(mark in (ONE, OTHER) for mark in counted)
+    agree = sum(mark in (AGREES_BY_CHOSEN, AGREES_OTHERWISE) for mark in counted)
     return f"{agree} of {count_of(len(counted), 'claim')} agree" if counted else "no printed number is judged"
 
 

@@ -355,7 +355,7 @@ def _copy_like(plain: dict[str, Any], words: Iterable[str]) -> None:
         kernels = {name: value for name, value in copied["kernels"].items() if name != "samples"}
         around = {"_target_": "fkl.kernels.Dictionary", "smallest": used[0], "largest": used[-1]} if used else {}
     except (OSError, ValueError, LookupError, TypeError, AttributeError, yaml.YAMLError):
-        raise BadValue("like", str(folder), "the folder of a run with kernels and save_model=true, or null") from None
+        raise BadValue("like", plain["like"], "the folder of a run with kernels and save_model=true, or null") from None
     named = {word.lstrip("+~").partition("=")[0].partition(".")[0] for word in words}
     for key in (key for key in LIKE if key in named):
         is_node = key == "kernels" and isinstance(plain[key], dict)

@@ -112,7 +112,7 @@ class Settings(Keys):
     chunk: int | None = key(None, "Replicates that run together; None for as many as fit in a gigabyte.", min=1)
     checkpoint_s: float | None = key(
         30.0,
-        "Seconds between two checkpoints of a run; 0 for every round, None for never.",
+        "Seconds between two checkpoints of a run; 0 for every round, or the rounds played at once, None for never.",
         min=0,
         must="seconds >= 0, or null",
     )

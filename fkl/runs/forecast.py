@@ -20,7 +20,6 @@ from fkl.engines.base import Experiment, make_world, play_next
 from fkl.engines.rounds import rehearse_round
 from fkl.kernels.losses import ClassBank
 from fkl.kernels.threads import at_most
-from fkl.runs.model_sums import bytes_of_sums
 from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import cells_written
 from fkl.screen.units import bytes_of, number_text, seconds_text
@@ -191,7 +190,11 @@ def forecast_run(run: Run) -> Forecast:
         # An engine without its own estimate takes as long as these rounds
         expected, remark = estimate or (sampled(experiment, run.settings.threads), "")
         cells = cells_written(experiment)
-    sums = bytes_of_sums(run, experiment) if run.settings.save_sums else 0
+    sums = 0
+    if run.settings.save_sums:
+        from fkl.runs.model_sums import bytes_of_sums
+
+        sums = bytes_of_sums(run, experiment)
     # Rounds and replicates cost the same each, so everything is proportional to them
     problem = experiment.problem
     times = problem.rounds / known.rounds * experiment.replicates

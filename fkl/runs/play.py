@@ -40,7 +40,6 @@ from fkl.runs.folder import (
 )
 from fkl.runs.loggers import Loggers
 from fkl.runs.metrics import require_metric
-from fkl.runs.model_sums import bytes_of_sums
 from fkl.runs.prepare import prepare_run
 from fkl.runs.tables import LOSSES, Curves, Tables, summary_columns
 from fkl.screen.messages import print_lines, show_warning
@@ -107,6 +106,8 @@ def play_run(run: Run, draw: Drawing, progress: bool = True) -> None:
             columns = summary_columns(experiment)[1:]
         require_metric(wanted, columns, "objective")
     if settings.save_sums:
+        from fkl.runs.model_sums import bytes_of_sums
+
         what, keys = (
             f"the sums of save_sums={settings.save_sums}",
             "replicates, kernels.N, kernels.D or save_sums=total",

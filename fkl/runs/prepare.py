@@ -21,8 +21,6 @@ from fkl.engines.per_world import BY_ITSELF, OneAgainstRest, WithoutFederation, 
 from fkl.engines.rounds import Chunk, kinds_sent
 from fkl.kernels.dictionary import AroundMedian
 from fkl.runs.finished_runs import FinishedRun
-from fkl.runs.model import load_model
-from fkl.runs.model_sums import require_sums
 from fkl.runs.tables import TIMING_COLUMNS, find_comparison, rounds_so_far
 from fkl.tasks import task_of
 from fkl.tasks.task import require_rounds, require_topology, topology_of_run
@@ -38,8 +36,13 @@ def to_play_again(finished: FinishedRun, outputs: str | None = None, **keys: Any
 
 def prepare_run(run: Run) -> Experiment:
     """Read, scale, partition and split the data, and draw the graph, if the method needs these."""
-    require_sums(run)
+    if run.settings.save_sums:
+        from fkl.runs.model_sums import require_sums  # most runs need neither sums nor models
+
+        require_sums(run)
     if run.settings.like is not None:
+        from fkl.runs.model import load_model
+
         load_model(run.settings.like)  # refuses a model that has changed
     # What the method needs of the partition, the learners, the rounds and the graph
     settings, kind = run.settings, task_of(run.algo)

@@ -10,7 +10,7 @@ from literal.common import Array
 from literal.worlds import assert_close, by_agent, play_experiment
 
 from fkl.algorithms.federated.nystroem import _without_replacement
-from fkl.algorithms.federated.one_shot_ridge import _solve_ridge
+from fkl.algorithms.sums import _solve_ridge
 from fkl.conditions import accountant
 from fkl.conformance import quick_run
 from fkl.contract.world import World

@@ -216,7 +216,9 @@ def test_the_source_of_a_method_is_shown_and_what_differs_between_two(
     """With what it extends and the functions that it calls; equal functions are only named."""
     one, two = fkl("show", "pof_mkl").out, fkl("show", "coke", "dkla").out
     source = (Path(choose_bin.__code__.co_filename)).read_text()
-    assert all(part in one for part in ("class PofMkl(Descent):", "class Descent(", "def choose_bin(", "# eq. (7)"))
+    assert all(
+        part in one for part in ("class PofMkl(MixtureDescent):", "class Descent(", "def choose_bin(", "# eq. (7)")
+    )
     assert all(line in source for line in one.split("# fkl/")[1].splitlines()[1:])
     assert "the same in both: " in two and "+++ send, DKLA" in two and "-        sends = news >= self.v" in two
     assert "def functions" not in two

@@ -125,6 +125,7 @@ AFTER_LOADING = {
     *(("EdgeList", "path"), ("PofMkl", "M"), ("RfGp", "M"), ("FomdOms", "J"), ("NcoOms", "J"), ("Trace", "path")),
     *(("TableFile", key) for key in ("path", "target", "site", "time", "test_path", "drop")),
     *((owner, "kinds") for owner in ("Sign", "TopK", "Uniform")),
+    ("Settings", "like"),
 }
 """Keys that are compared with files, data, the dictionary or what a method sends, so not before a run begins."""
 ODD = {

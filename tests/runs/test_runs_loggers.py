@@ -60,7 +60,7 @@ def test_each_logger_of_an_interrupted_run_has_what_rounds_csv_has(fkl, tmp_path
     from mlflow import MlflowClient
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-    interrupted(fkl, monkeypatch, 45, *RUN, "logger=[tensorboard,mlflow]")
+    interrupted(fkl, monkeypatch, 12, *RUN, "logger=[tensorboard,mlflow]")
     [folder] = tmp_path.glob("outputs/runs/*")
     summary, events = pd.read_csv(folder / "summary.csv").mean(), tmp_path / "outputs/tensorboard" / folder.name
     client = MlflowClient(f"sqlite:///{tmp_path / 'outputs/mlflow.db'}")
@@ -195,7 +195,7 @@ def test_a_logger_that_does_not_come_back_holds_up_no_run(fkl, tmp_path, monkeyp
 def test_a_log_goes_on_after_an_interruption_and_is_made_anew_with_its_run(fkl, tmp_path, monkeypatch, at_once):
     """But for the line that says so, and the columns of time, it is as without; a line that was cut off is mended."""
     words, file = (*RUN, "logger=jsonl", "logger.jsonl.file=log"), tmp_path / "log"
-    interrupted(fkl, monkeypatch, 45, *words, "out=twice")
+    interrupted(fkl, monkeypatch, 12, *words, "out=twice")
     went_on = [event for event in lines(file) if event["event"] != "fail"]
     log = file.read_bytes().splitlines(keepends=True)
     for number, left in enumerate((b"".join(log[:9]) + b'{"event": "rou', log[0][:20], b"".join(log))):

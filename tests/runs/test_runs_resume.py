@@ -15,6 +15,7 @@ from conftest import SMALL
 
 from fkl.basics.files import write_sealed
 from fkl.conformance import quick_run
+from fkl.engines.base import Numba
 from fkl.engines.checkpoint import Checkpoint
 from fkl.engines.rounds import simulate_run
 from fkl.runs.prepare import prepare_run
@@ -23,14 +24,18 @@ from fkl.runs.tables import TIMING_COLUMNS, make_records
 PLACE = (1, 2)
 
 
-def test_a_run_that_is_cut_off_goes_on_with_the_next_round(tmp_path: Path) -> None:
-    """In this process: no round is played twice in what is judged, and none is left out."""
+@pytest.mark.parametrize(("at_once", "cut"), [(False, 37), (True, 3)])
+def test_a_run_that_is_cut_off_goes_on_with_the_next_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: bool, cut: int
+) -> None:
+    """In this process: no round is played twice in what is judged, and none is left out, alone or in a block."""
+    monkeypatch.setattr(Numba, "at_once", at_once)
     given = prepare_run(quick_run("algo=pof_mkl", *SMALL))
     done: list[int] = []
 
     def cut_off(rounds: int) -> None:
         done.append(rounds)
-        if len(done) == 37:
+        if len(done) == cut:
             raise KeyboardInterrupt
 
     def records(advance: Callable[[int], object], kept: Checkpoint | None) -> dict[str, str]:
@@ -40,8 +45,8 @@ def test_a_run_that_is_cut_off_goes_on_with_the_next_round(tmp_path: Path) -> No
     with pytest.raises(KeyboardInterrupt):
         records(cut_off, checkpoint(tmp_path))
     assert records(done.append, checkpoint(tmp_path)) == records(lambda _: None, None)
-    assert done[37] == given.replicates * 36  # round 37 was played, and not kept
-    assert sum(done[37:]) == given.replicates * given.problem.rounds
+    assert done[cut] == sum(done[: cut - 1])  # the last rounds were played, and not kept
+    assert sum(done[cut:]) == given.replicates * given.problem.rounds
 
 
 @dataclass

@@ -251,6 +251,7 @@ class MixtureDescent(Descent):
             "data decide which gradients are sent": self.choices_reveal_data,
             "clients take several local steps": self.local_steps > 1,
             "compiled code rounds the logistic loss otherwise": self.pointwise.kind == LOGISTIC,
+            "the product of one sample is rounded otherwise": world.problem.clients == 1,
             "messages take time": world.channel.times is not None,
             f"samples of {WIDE} features may repeat one value": world.problem.dimension >= WIDE,
         }
