@@ -232,7 +232,7 @@ import sys
 import numpy as np
 from fkl.engines.devices import Devices
 from test_engines_jax import CASES, TOLERANCE, alike, played, require_near
-placed = Devices(4, 10).placed(np.zeros((3, 4, 10, 7)), 1)
+placed = Devices(4, 10).place_arrays(np.zeros((3, 4, 10, 7)), 1)
 assert {shard.data.shape for shard in placed.addressable_shards} == {(3, 1, 5, 7)}
 assert len({shard.device for shard in placed.addressable_shards}) == 8
 for case in sys.argv[1:]:
