@@ -62,7 +62,7 @@ def conformance(*overrides: str) -> Any:
 
 
 def small(algo: str) -> tuple[str, ...]:
-    """Overrides of a run that takes a moment, as `fkl.conformance.promises.quick_overrides` has them for the algorithm's class."""
+    """Overrides of a run that takes a moment, as `fkl.conformance.quick_overrides` has them for a class."""
     from fkl import conformance
 
     return (*conformance.quick_overrides(class_of(algo.removesuffix("_batches"))), *words_of(algo), "replicates=2")
