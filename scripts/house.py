@@ -30,7 +30,7 @@ NOUNS = """
 """
 
 
-def functions(tree: ast.AST, in_class: bool = False, in_function: bool = False) -> Iterator[tuple[ast.AST, str, bool]]:
+def functions(tree: ast.AST, in_class: bool = False, in_function: bool = False) -> Iterator[tuple[ast.AST, str, str]]:
     """Each function of a module with its kind: a property, a method, a function, or one within another function."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -281,7 +281,7 @@ def of_paper(group: str, name: str) -> Description:
     parts = [item for part in chosen if isinstance(part, dict) for item in part.items()]
     words = [f"{key.removeprefix('override /')}={value}" for key, value in parts]
     meanings = _keys_by_path([*words, *(word.partition(",")[0] for word in sweep)])
-    keys = [_paper_key(key, value, meanings) for key, value in _flat_items(config)]
+    keys = [_paper_key(key, value, meanings) for key, value in choices.flat_items(config)]
     return Description(
         group=group,
         name=name,
@@ -310,14 +310,6 @@ def _paper_key(name: str, value: object, known: dict[str, DescribedKey]) -> Desc
     """A key that a paper's choice sets."""
     key = known.get(name, DescribedKey(name, "", "", "", ""))
     return replace(key, default=_yaml_text(value))
-
-
-def _flat_items(node: dict[str, Any], start: str = "") -> Iterator[tuple[str, object]]:
-    for key, value in node.items():
-        if isinstance(value, dict):
-            yield from _flat_items(value, f"{start}{key}.")
-        else:
-            yield f"{start}{key}", value
 
 
 def of_node(name: str) -> Description:

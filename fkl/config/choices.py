@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -241,6 +241,15 @@ def tuned_keys(method: str, folders: Iterable[Path] = ()) -> dict[str, Any]:
             if isinstance(keys, dict):
                 return {str(key): text for key, text in keys.items()}
     return {}
+
+
+def flat_items(node: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    """Keys of a configuration, with a dot below each node, and their values."""
+    for key, value in node.items():
+        if isinstance(value, dict):
+            yield from flat_items(value, f"{above}{key}.")
+        else:
+            yield f"{above}{key}", value
 
 
 def primary_config() -> dict[str, Any]:

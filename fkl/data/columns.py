@@ -425,7 +425,7 @@ def cut_cell(cell: str) -> str:
     return cut_text(cell, LETTERS_SHOWN)
 
 
-def list_names(names: Sequence[str]) -> str:
-    """Names as a message lists them: the first ones, and the number of the others."""
-    more = len(names) - NAMES_SHOWN
-    return ", ".join(map(cut_cell, names[:NAMES_SHOWN])) + (f" and {more} more" if more > 0 else "")
+def list_names(names: Sequence[str], shown: int = NAMES_SHOWN) -> str:
+    """Names or words as a message lists them: the first ones, and the number of the others."""
+    more = len(names) - shown
+    return ", ".join(map(cut_cell, names[:shown])) + (f" and {more} more" if more > 0 else "")

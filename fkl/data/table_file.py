@@ -743,7 +743,9 @@ class TableFile(Keys):
             raise BadValue(f"dataset.fill.{name}", value, "a number, like the column's others")
         require_words(f"dataset.fill.{name}", value, str)
         word = word_of(value)
-        require(word in words, f"dataset.fill.{name}", value, f"one of the column's words: {_list_some(words)}")
+        require(
+            word in words, f"dataset.fill.{name}", value, f"one of the column's words: {list_names(words, WORDS_SHOWN)}"
+        )
         return float(words.index(word))
 
     def _codes_of_words(
@@ -755,7 +757,7 @@ class TableFile(Keys):
         if bad.any():
             row = int(rows[bad.argmax()])
             where = f"{file.place(row)}, column {cut_cell(name)}: {cut_cell(column.word_of_cell(row))!r}"
-            allowed = f"none of dataset.words.{name}: {_list_some(words)}"
+            allowed = f"none of dataset.words.{name}: {list_names(words, WORDS_SHOWN)}"
             raise FklError(f"{where} is {allowed}; add it there, or the word {OTHER} for all other words")
         return codes
 
@@ -865,9 +867,3 @@ def _is_format(date_format: str) -> bool:
         return read in ([first, first + 30], [first, first])
     except ValueError:
         return False
-
-
-def _list_some(words: Sequence[str]) -> str:
-    """Words as a message lists them: the first ones, and the number of the others."""
-    more = len(words) - WORDS_SHOWN
-    return ", ".join(map(cut_cell, words[:WORDS_SHOWN])) + (f" and {more} more" if more > 0 else "")

@@ -1,6 +1,7 @@
 """Merge the models of two runs, or forget a client in one, from their sums; the commands for it."""
 
 import json
+import os
 import shutil
 from dataclasses import asdict
 from pathlib import Path
@@ -11,11 +12,7 @@ import yaml
 
 from fkl.algorithms.sums import why_no_sums
 from fkl.basics.errors import BadValue, FklError, count_of, in_one_line, require
-from fkl.basics.files import (
-    report_write_errors,
-    sha256_of,
-    write_text,
-)
+from fkl.basics.files import report_write_errors, sha256_of, write_text
 from fkl.config.choices import CONDITIONS
 from fkl.config.loading import Run, make_object
 from fkl.engines.base import Experiment
@@ -169,7 +166,8 @@ def _write_folder(
     out: Path, like: Path, model: SavedModel, sums: SavedSums, notes: dict[str, Any], certificate: Any = None
 ) -> None:
     """Write a model with its sums into a new folder, completely or not at all."""
-    partial_folder = hidden_neighbour(out, "partial")
+    # A name of this process: what a killed one has left is not in the way
+    partial_folder = hidden_neighbour(out, f"{os.getpid()}.partial")
     with create_folder(out.parent), report_write_errors(out):
         partial_folder.mkdir()
         try:

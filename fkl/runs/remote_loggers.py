@@ -15,6 +15,7 @@ from filelock import FileLock
 
 from fkl.basics.errors import requires_extra
 from fkl.basics.keys import Keys, key
+from fkl.config.choices import flat_items
 from fkl.config.digest import decisive_part
 from fkl.config.loading import Run
 from fkl.runs.folder import create_folder
@@ -94,7 +95,7 @@ class MLflow(Keys):
         history = self._client.get_metric_history
         names = unfinished_runs[0].data.metrics if unfinished_runs else ()
         self._known = {name: max(point.step for point in history(self._id, name)) for name in names}
-        parameters = [Param(name, str(value)) for name, value in _flat_items(decisive_part(run.resolved))]
+        parameters = [Param(name, str(value)) for name, value in flat_items(decisive_part(run.resolved))]
         for start in range(0, len(parameters), MOST_PARAMETERS):
             self._client.log_batch(self._id, params=parameters[start : start + MOST_PARAMETERS])
 
@@ -152,15 +153,6 @@ def sqlite_url(file: Path) -> str:
 
     plain, quoted = (f"sqlite:///{name}" for name in (file, str(file).replace("%", "%25").replace("?", "%3F")))
     return plain if make_url(plain).database == str(file) else quoted
-
-
-def _flat_items(node: dict[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Keys of a configuration with dots, and their values."""
-    for name, value in node.items():
-        if isinstance(value, dict):
-            yield from _flat_items(value, f"{path}{name}.")
-        else:
-            yield f"{path}{name}", value
 
 
 FILES = "fkl"

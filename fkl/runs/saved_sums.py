@@ -1,7 +1,6 @@
 """The file of the sums beside a saved model, and whose sums they are."""
 
 import json
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -91,8 +90,8 @@ class SavedSums:
 
     def totals(self, keep: NDArray[np.bool_] | None = None) -> tuple[Sums, ...]:
         """Each replicate's total over the clients that are kept, added by name: then merging has no order."""
-        key: Callable[[int], Any] = lambda k: (self.clients[k].name, self.clients[k].number, self.clients[k].source)  # noqa: E731
-        order = sorted(range(len(self.clients)), key=key) if self.apart else None
+        names = [(one.name, one.number, one.source) for one in self.clients]
+        order = sorted(range(len(names)), key=names.__getitem__) if self.apart else None
         return tuple(one.sum_clients(keep, order) for one in self.sums)
 
     @property

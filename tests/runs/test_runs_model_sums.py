@@ -281,7 +281,9 @@ def test_sums_are_added_to_a_finished_run_and_a_file_of_sums_that_changed_is_ref
     before = Path("one/summary.csv").read_bytes()
     assert fkl(*words, "save_sums=clients").code == 0
     assert Path("one/summary.csv").read_bytes() == before
+    Path(".two.partial").mkdir()  # as a process leaves it that is killed in the middle
     assert fkl("forget", "one", "--client", "1", "--out", "two").code == 0
+    assert Path(".two.partial").exists(), "it is of another process"
     assert fkl("forget", "two", "--client", "1", "--out", "three").code == 0  # of the clients that are left
     with Path("one/sums.npz").open("r+b") as stream:
         stream.seek(4000)

@@ -1,8 +1,9 @@
 """Short names for runs, which show only their differences."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from fkl.config.choices import flat_items
 from fkl.config.digest import NOT_RESULTS, WITHOUT_NULL
 from fkl.data.table_layout import for_display
 from fkl.runs.finished_runs import EndedRun
@@ -22,16 +23,14 @@ def flat_config(config: dict[str, Any]) -> Flat:
     """
     shown = {"dataset": for_display(config["dataset"])} if isinstance(config.get("dataset"), dict) else {}
     empty = {key for key in WITHOUT_NULL if config.get(key) is None}
-    return dict(_flat_items({key: node for key, node in (config | shown).items() if key not in {*NOT_RESULTS, *empty}}))
+    decides = {key: node for key, node in (config | shown).items() if key not in {*NOT_RESULTS, *empty}}
+    return {key: _without_point(value) for key, value in flat_items(decides)}
 
 
-def _flat_items(node: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in node.items():
-        if isinstance(value, dict):
-            yield from _flat_items(value, f"{above}{key}.")
-        else:
-            whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
-            yield above + key, int(value) if whole else value
+def _without_point(value: Any) -> Any:
+    """A whole number without its decimal point; any other value as it is."""
+    whole = isinstance(value, float) and value.is_integer() and abs(value) < 2**53
+    return int(value) if whole else value
 
 
 def by_hand(run: EndedRun) -> Flat:
